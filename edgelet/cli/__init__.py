@@ -1,0 +1,1 @@
+"""The command line: argparse front ends; all but run and validate are clients of the local API."""

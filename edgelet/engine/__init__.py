@@ -1,0 +1,1 @@
+"""Threads and state: drives the core against the ports; knows Podman only as a Protocol."""

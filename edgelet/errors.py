@@ -1,0 +1,100 @@
+"""The error tree of edgelet: every failure that crosses a module boundary is one of these.
+
+::
+
+    EdgeletError                 base; str(error) is a sentence for a person
+    ├── ConfigError              flags, environment or configuration file; carries every mistake
+    ├── ManifestError            a manifest that cannot become pods; carries every Problem
+    ├── StateError               a file under the root directory that cannot be read or written
+    ├── RuntimeFailure           Podman did not do what was asked
+    │   ├── Temporary            may work when tried again: unreachable, busy, locked, timed out
+    │   │   └── Unreachable      nothing answers on the socket
+    │   ├── Conflict             the name is taken (a container or pod of that name exists)
+    │   ├── NotFound             the thing named is not there (any more)
+    │   ├── ImageMissing         the image is not in local storage
+    │   ├── PullFailed           the registry did not give the image (may be tried again)
+    │   └── Permanent            asking again the same way cannot work (bad spec, bad command)
+    ├── VolumeError              a volume cannot be set up: hostPath type, missing device, full disk
+    └── ExecError                a command could not be started inside a container
+
+Temporary or permanent is a type, decided where the error is born; nobody greps a message later.
+The library's own error is always chained as the cause.
+"""
+
+from __future__ import annotations
+
+
+class EdgeletError(Exception):
+    """Base of all edgelet errors; `str()` reads as a sentence: "cannot X: cause"."""
+
+
+class ConfigError(EdgeletError):
+    """One or more mistakes in flags, environment or configuration file, all at once."""
+
+    def __init__(self, mistakes: tuple[str, ...]) -> None:
+        super().__init__("\n".join(mistakes))
+        self.mistakes = mistakes
+
+
+class ManifestError(EdgeletError):
+    """A document that cannot become a pod; `problems` are `model.problems.Problem` values."""
+
+    def __init__(self, problems: tuple[object, ...]) -> None:
+        super().__init__("\n".join(str(p) for p in problems))
+        self.problems = problems
+
+
+class StateError(EdgeletError):
+    """A file of edgelet's own state cannot be read or written; the message names it."""
+
+
+class RuntimeFailure(EdgeletError):
+    """Podman refused or failed a call."""
+
+
+class Temporary(RuntimeFailure):
+    """The same call may work later: time-out, 5xx without a known cause, locked database."""
+
+
+class Unreachable(Temporary):
+    """Nothing answers on the Podman socket."""
+
+
+class Conflict(RuntimeFailure):
+    """The name is taken already."""
+
+
+class NotFound(RuntimeFailure):
+    """The container or pod is not there."""
+
+
+class ImageMissing(RuntimeFailure):
+    """The image is not in local storage."""
+
+
+class PullFailed(RuntimeFailure):
+    """The image could not be pulled; `reason` is the kubelet's waiting reason (3.7)."""
+
+    def __init__(self, message: str, reason: str = "ErrImagePull") -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Permanent(RuntimeFailure):
+    """The call can never work as it is: the spec or the command is wrong."""
+
+
+class VolumeError(EdgeletError):
+    """A volume or mount cannot be set up; `reason` is the container's waiting reason.
+
+    ``ContainerCreating`` for volumes (event FailedMount, semantics 5.5), or
+    ``CreateContainerConfigError`` for a subPath (5.4.4).
+    """
+
+    def __init__(self, message: str, reason: str = "ContainerCreating") -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class ExecError(EdgeletError):
+    """A command could not be started inside a container (not: it exited non-zero)."""

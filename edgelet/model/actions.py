@@ -1,0 +1,53 @@
+"""The closed set of things edgelet can do to a pod: values with a verb, a target and a reason.
+
+`core.plan` makes them, `engine.executor` maps each verb to one call, and the log line, the event
+and the metric of an action all come from the value itself.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Verb(enum.Enum):
+    """What to do. Nothing else may change the runtime."""
+
+    PULL_IMAGE = "pull image"
+    CREATE_POD = "create pod"
+    REMOVE_POD = "remove pod"
+    CREATE_CONTAINER = "create container"
+    START_CONTAINER = "start container"
+    STOP_CONTAINER = "stop container"
+    KILL_CONTAINER = "kill container"
+    REMOVE_CONTAINER = "remove container"
+    INSPECT_CONTAINER = "inspect container"
+    REMOVE_DATA = "remove data"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One step.
+
+    `container` is the container's name in the pod, `target` a Podman id (or the image for
+    PULL_IMAGE, the pod uid for REMOVE_DATA), `number` the restart count for CREATE_CONTAINER,
+    the attempt for CREATE_POD, the grace in seconds for STOP_CONTAINER.  `reason` is a phrase an operator can read.
+    """
+
+    verb: Verb
+    reason: str
+    container: str = ""
+    target: str = ""
+    number: int = 0
+
+    def __str__(self) -> str:
+        what = " ".join(x for x in (self.container, self.target[:12]) if x)
+        return f"{self.verb.value} {what}: {self.reason}" if what else f"{self.verb.value}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One round of steps, then observe again. `wake_at` (monotonic seconds) = plan again then."""
+
+    actions: tuple[Action, ...] = ()
+    wake_at: float | None = None

@@ -1,0 +1,113 @@
+"""What the runtime was seen to hold: Podman pods and containers that carry our owner label.
+
+Wall-clock times are epoch seconds, shown to people; decisions use the `*_mono` twins, fixed at
+first sight, so a clock that jumps changes nothing (a container's age never moves).
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from .pod import PodKey
+
+
+class State(enum.Enum):
+    """A container as Podman names it, reduced to what decisions need."""
+
+    CREATED = "created"
+    RUNNING = "running"
+    EXITED = "exited"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedContainer:
+    """One container instance. Infra containers are not listed here, see ObservedPod."""
+
+    id: str
+    name: str
+    state: State
+    restart_count: int = 0
+    image: str = ""
+    image_id: str = ""
+    pid: int = 0
+    conmon_pid: int = 0
+    oci_config: str = ""
+    created_at: float = 0.0
+    started_at: float = 0.0
+    finished_at: float = 0.0
+    started_mono: float = 0.0
+    finished_mono: float = 0.0
+    exit_code: int | None = None
+    oom_killed: bool = False
+    error: str = ""
+    grace: int | None = None
+    log_path: str = ""
+    stop_signal: str = "SIGTERM"
+    message: str = ""
+
+    @property
+    def running(self) -> bool:
+        """Whether its process was alive at the time of the observation."""
+        return self.state is State.RUNNING
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedPod:
+    """One Podman pod of ours with its containers, newest instance last per container name.
+
+    `infra_id` "" = no infra container (host network, one container); `infra_running` is then
+    always True.  `boot_id` is the label written at creation: another value than the present
+    boot's means that a reboot has happened since.
+    """
+
+    key: PodKey
+    id: str
+    uid: str
+    config_hash: str
+    source: str = ""
+    boot_id: str = ""
+    grace: int = 30
+    infra_id: str = ""
+    infra_running: bool = True
+    infra_pid: int = 0
+    created_at: float = 0.0
+    ips: tuple[str, ...] = ()
+    host_network: bool = False
+    attempt: int = 0
+    containers: tuple[ObservedContainer, ...] = ()
+
+    def newest(self, name: str) -> ObservedContainer | None:
+        """The newest instance of the container called `name`."""
+        found = [c for c in self.containers if c.name == name]
+        return max(found, key=lambda c: (c.restart_count, c.created_at)) if found else None
+
+    def by_id(self, container_id: str) -> ObservedContainer | None:
+        """The instance with that Podman id."""
+        return next((c for c in self.containers if c.id == container_id), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image in local storage; size in bytes."""
+
+    id: str
+    digest: str = ""
+    size: int = 0
+    user: str = ""
+    stop_signal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """One resolved mount of a container: what to bind where.
+
+    `kind` is "dir", "file" (also sockets) or "device" (handed in as a device node).
+    """
+
+    source: str
+    target: str
+    read_only: bool = False
+    propagation: str = "None"
+    kind: str = "dir"

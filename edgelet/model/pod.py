@@ -1,0 +1,241 @@
+"""The Pod as edgelet honours it: typed, frozen, defaulted, valid by construction.
+
+Made by `model.decode` only (tests may build values by hand).  Attribute names are the Kubernetes
+field names in snake_case.  Numbers are plain ints in the unit of the field (seconds, bytes,
+milli-CPU); what the manifest left out carries the API default (semantics 2.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class PodKey(NamedTuple):
+    """What makes a pod unique on a node: its namespace and full name (node suffix included)."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Exec:
+    """Run argv inside the container, no shell."""
+
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpGet:
+    """GET scheme://host:port/path; host "" means the pod's IP."""
+
+    port: int | str
+    path: str = "/"
+    scheme: str = "HTTP"
+    host: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TcpSocket:
+    """Connect to host:port; host "" means the pod's IP."""
+
+    port: int | str
+    host: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Grpc:
+    """grpc.health.v1 Check on the pod's IP."""
+
+    port: int
+    service: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """A hook that waits."""
+
+    seconds: int
+
+
+Handler = Exec | HttpGet | TcpSocket | Grpc
+HookHandler = Exec | HttpGet | TcpSocket | Sleep
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One probe of one kind; all times in seconds (semantics 2.1, 4)."""
+
+    handler: Handler
+    initial_delay: int = 0
+    timeout: int = 1
+    period: int = 10
+    success_threshold: int = 1
+    failure_threshold: int = 3
+    termination_grace: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lifecycle:
+    """Hooks of a container."""
+
+    post_start: HookHandler | None = None
+    pre_stop: HookHandler | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EnvVar:
+    """A literal environment variable; `$(NAME)` is not expanded yet (see core.expand)."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A declared container port; host_port 0 = not published."""
+
+    container_port: int
+    host_port: int = 0
+    host_ip: str = ""
+    protocol: str = "TCP"
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeMount:
+    """Where a volume appears in a container; propagation None|HostToContainer|Bidirectional."""
+
+    volume: str
+    mount_path: str
+    read_only: bool = False
+    sub_path: str = ""
+    propagation: str = "None"
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Requests and limits; None = not set. CPU in milli-CPU, memory in bytes."""
+
+    cpu_limit: int | None = None
+    memory_limit: int | None = None
+    cpu_request: int | None = None
+    memory_request: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityContext:
+    """The effective container security context: pod-level values are already merged in (5.6.1)."""
+
+    run_as_user: int | None = None
+    run_as_group: int | None = None
+    run_as_non_root: bool | None = None
+    privileged: bool = False
+    allow_privilege_escalation: bool | None = None
+    read_only_root_filesystem: bool = False
+    add_capabilities: tuple[str, ...] = ()
+    drop_capabilities: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A regular or init container. `restart_policy` "" = the pod's; "Always" on init = sidecar."""
+
+    name: str
+    image: str
+    pull_policy: str = "IfNotPresent"
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    working_dir: str = ""
+    env: tuple[EnvVar, ...] = ()
+    ports: tuple[Port, ...] = ()
+    mounts: tuple[VolumeMount, ...] = ()
+    resources: Resources = Resources()
+    security: SecurityContext = SecurityContext()
+    liveness: Probe | None = None
+    readiness: Probe | None = None
+    startup: Probe | None = None
+    lifecycle: Lifecycle = Lifecycle()
+    restart_policy: str = ""
+    termination_message_path: str = "/dev/termination-log"
+    termination_message_policy: str = "File"
+    stdin: bool = False
+    tty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyDir:
+    """A directory that lives as long as the pod; medium "" or "Memory"; size in bytes."""
+
+    medium: str = ""
+    size_limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostPath:
+    """A path of the host; type "" or one of the eight of semantics 5.5."""
+
+    path: str
+    type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A named volume of the pod."""
+
+    name: str
+    source: EmptyDir | HostPath
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """One desired pod.
+
+    `uid` is the manifest's own or the hash of the manifest as written; `config_hash` is always
+    the hash (with its scheme, e.g. "1-6f0c..."): two pods with equal `config_hash` are the same
+    generation and nothing restarts.  `document` is the defaulted v1.Pod as compact JSON text, for
+    readers (API, mirror); it is not consulted for decisions.
+    """
+
+    name: str
+    namespace: str
+    uid: str
+    config_hash: str
+    source: str
+    containers: tuple[Container, ...]
+    init_containers: tuple[Container, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    restart_policy: str = "Always"
+    grace: int = 30
+    host_network: bool = False
+    host_pid: bool = False
+    host_ipc: bool = False
+    share_process_namespace: bool = False
+    hostname: str = ""
+    short_name: str = ""
+    document: str = "{}"
+
+    @property
+    def key(self) -> PodKey:
+        """The pod's identity on this node."""
+        return PodKey(self.namespace, self.name)
+
+    @property
+    def all_containers(self) -> tuple[Container, ...]:
+        """Init containers, then regular ones, in spec order."""
+        return self.init_containers + self.containers
+
+    def container(self, name: str) -> Container | None:
+        """The container of that name, init containers included."""
+        return next((c for c in self.all_containers if c.name == name), None)
+
+    def is_init(self, name: str) -> bool:
+        """Whether `name` is an init container (sidecars included)."""
+        return any(c.name == name for c in self.init_containers)

@@ -1,0 +1,232 @@
+"""Protocols between the engine and the world outside: at most ten methods each.
+
+The engine knows these only; adapters implement them; `tests/fakes` holds in-memory twins that the
+contract suite holds to the same behaviour as the real ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from .model.observed import Bind, Image, ObservedContainer, ObservedPod
+from .model.pod import Container, Pod, PodKey
+from .model.problems import Problem
+
+
+class Clock(Protocol):
+    """Time. Decisions use `monotonic` only; `time` is for people."""
+
+    def monotonic(self) -> float:
+        """Seconds since boot, never going back, suspended time included (CLOCK_BOOTTIME)."""
+        ...
+
+    def time(self) -> float:
+        """Epoch seconds; may jump."""
+        ...
+
+
+class Runtime(Protocol):
+    """Podman, as the engine sees it. Every method has a deadline and raises errors.RuntimeFailure.
+
+    Only objects that carry our owner label are ever listed, changed or removed; asked to act on
+    another one, it raises NotFound.
+    """
+
+    def list(self, key: PodKey | None = None) -> tuple[ObservedPod, ...]:
+        """All our pods (or the one of `key`) with all their containers."""
+        ...
+
+    def create_pod(self, pod: Pod, attempt: int) -> ObservedPod:
+        """Create the Podman pod (its infra container starts with the first container).
+
+        Raises Conflict when a pod of that name exists, ours or not.
+        """
+        ...
+
+    def remove_pod(self, pod_id: str) -> None:
+        """Remove the pod and all its containers by force; done already is success."""
+        ...
+
+    def create_container(
+        self, sandbox: ObservedPod, pod: Pod, container: Container, restart_count: int, binds: tuple[Bind, ...]
+    ) -> ObservedContainer:
+        """Create (not start) an instance. Raises ImageMissing, Conflict, NotFound (pod gone), Permanent."""
+        ...
+
+    def start_container(self, sandbox: ObservedPod, container_id: str) -> ObservedContainer:
+        """Start it; the answer is as inspected right after (pid, times). Raises Permanent for a bad command."""
+        ...
+
+    def signal_container(self, container_id: str, signal: str) -> None:
+        """Send a signal to the container's first process; not running any more is success."""
+        ...
+
+    def remove_container(self, container_id: str) -> None:
+        """Remove it by force; gone already is success."""
+        ...
+
+    def inspect_container(self, container_id: str) -> ObservedContainer:
+        """One container in full detail. Raises NotFound."""
+        ...
+
+    def image(self, reference: str) -> Image | None:
+        """The local image of that reference, or None."""
+        ...
+
+    def pull(self, reference: str) -> Image:
+        """Pull it; may take minutes. Raises PullFailed."""
+        ...
+
+
+class Volumes(Protocol):
+    """Volumes on the host: directories, tmpfs mounts, hostPath checks."""
+
+    def binds(self, pod: Pod, container: Container) -> tuple[Bind, ...]:
+        """Set up what `container` mounts (idempotent) and resolve it. Raises VolumeError."""
+        ...
+
+    def remove(self, uid: str) -> None:
+        """Unmount and delete all data of the pod with that uid; none is success. Raises StateError."""
+        ...
+
+    def uids(self) -> frozenset[str]:
+        """The uids that have data on disk."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that one source wants at one moment (SET semantics, semantics 1.1.10).
+
+    `seen` False = the source could not be read yet: its absence of pods is evidence of nothing.
+    """
+
+    source: str
+    pods: tuple[Pod, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    seen: bool = True
+
+
+class Source(Protocol):
+    """A place pods come from; it calls the sink it was built with, from its own thread."""
+
+    name: str
+
+    def start(self) -> None:
+        """Begin: the first snapshot (possibly last known good) is delivered before this returns."""
+        ...
+
+    def stop(self) -> None:
+        """End its threads, bounded."""
+        ...
+
+
+class Sink(Protocol):
+    """Takes the snapshots of sources."""
+
+    def put(self, snapshot: Snapshot) -> None:
+        """Replace what `snapshot.source` wants; never blocks for long."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EventRef:
+    """The object of an event: a pod, or one of its containers."""
+
+    key: PodKey
+    uid: str
+    field_path: str = ""
+
+
+class Recorder(Protocol):
+    """Takes events (semantics 7.6)."""
+
+    def event(self, ref: EventRef, kind: str, reason: str, message: str) -> None:
+        """Record one; kind is "Normal" or "Warning"; repeats are counted. Never raises, never blocks."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A running container whose probes are to run."""
+
+    key: PodKey
+    uid: str
+    container: Container
+    container_id: str
+    pid: int
+    oci_config: str
+    ip: str
+    started_mono: float
+    field_path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the probes of one container instance say now.
+
+    `failed` is "" or the kind that reached its failure threshold ("liveness", "startup"): the
+    container is to be killed, once.  `grace` is the probe's own termination grace, if it has one.
+    """
+
+    container_id: str
+    started: bool
+    ready: bool
+    failed: str = ""
+    grace: int | None = None
+
+
+class Probes(Protocol):
+    """The prober, as a pod's worker uses it."""
+
+    def sync(self, key: PodKey, targets: tuple[Target, ...]) -> None:
+        """From now on probe exactly these containers of the pod (idempotent, by container id)."""
+        ...
+
+    def verdicts(self, key: PodKey) -> Mapping[str, Verdict]:
+        """Newest verdict by container name."""
+        ...
+
+    def forget(self, key: PodKey) -> None:
+        """The pod is gone."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ExecResult:
+    """A finished command: exit code, the first 10 KiB of output; timed_out = it was killed."""
+
+    exit_code: int
+    output: bytes = b""
+    timed_out: bool = False
+
+
+class ExecRunner(Protocol):
+    """Runs commands in containers by their own OCI runtime, never by Podman's API."""
+
+    def begin(self, target: Target, command: tuple[str, ...]) -> Running:
+        """Start argv inside the container. Raises ExecError."""
+        ...
+
+
+class Running(Protocol):
+    """A command under way; `fileno` (a pidfd) becomes readable when it has ended."""
+
+    def fileno(self) -> int:
+        """Descriptor to select on."""
+        ...
+
+    def finish(self) -> ExecResult:
+        """Reap it and return its result; only once `fileno` was readable."""
+        ...
+
+    def kill(self) -> None:
+        """End the whole process tree now and reap it."""
+        ...
+
+
+Wake = Callable[[PodKey], None]
+"""Tells a pod's worker to look again; cheap, from any thread."""
+
