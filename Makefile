@@ -1,0 +1,49 @@
+# Everything a person or the CI does with this tree. `make` alone lists the targets.
+
+SHELL := /bin/bash
+VENV  := .venv
+PY    := $(VENV)/bin/python
+# Extra arguments for pytest: make test ARGS="-k probes -x"
+ARGS  ?=
+export MALLOC_ARENA_MAX ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check bench mutants clean
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.dev ## install what is missing (as root, from the distribution) and make .venv/bin/edgelet
+
+run: $(VENV)/.installed ## start the agent on manifests/ with a demo image, in the foreground
+	@$(PY) -m edgelet.demo run
+
+test: $(VENV)/.dev ## every test this machine can run, real Podman included; says what it skipped and why
+	$(PY) -m pytest $(ARGS)
+
+check: $(VENV)/.dev ## format, lint, types and layers; no test
+	$(VENV)/bin/ruff format --check --diff edgelet tests
+	$(VENV)/bin/ruff check edgelet tests
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports --config setup.cfg
+
+bench: $(VENV)/.dev ## measure start, restart, memory and CPU beside bare Podman; prints ratios
+	$(PY) -m tests.bench $(ARGS)
+
+mutants: $(VENV)/.dev ## break edgelet/core/ in many small ways; fails when the tests notice too few
+	nice -n 10 $(PY) -m tests.mutants $(ARGS)
+
+clean: ## stop the demo's pods and remove all that this Makefile made
+	@if [ -x $(PY) ] && [ -e .run ]; then $(PY) -m edgelet.demo clean; fi
+	rm -rf $(VENV) .run build dist mutants *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+	    .import_linter_cache .coverage
+	find edgelet tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A changed setup.cfg means other dependencies or another entry point: install again.
+$(VENV)/.installed: setup.cfg pyproject.toml
+	.ci/setup run
+	@touch $@
+
+$(VENV)/.dev: setup.cfg pyproject.toml
+	.ci/setup dev
+	@touch $(VENV)/.installed $@
