@@ -1,0 +1,341 @@
+"""What the agent is told: `Settings`, and how they are merged from defaults, file, environment and flags.
+
+Names are the kubelet's where it has them (KubeletConfiguration keys in the file, its flags on the
+command line), so a standalone kubelet's file and command line work.  Only `app` and `cli` read
+this module; everything below receives values.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os.path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+
+from . import errors
+from . import config_values as values
+
+DEFAULT_CONFIG = "/etc/edgelet/config.yaml"
+DEFAULT_ROOT = "/var/lib/edgelet"
+DEFAULT_PODMAN_SOCKET = "/run/podman/podman.sock"
+ENVIRONMENT_PREFIX = "EDGELET_"
+
+_MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings of one agent: valid, absolute, complete. Durations in seconds, sizes in bytes."""
+
+    static_pod_path: str = "/etc/kubernetes/manifests"
+    """Directory (or one file) of manifests; "" = no file source. The kubelet documentation's usual place."""
+
+    static_pod_url: tuple[str, ...] = ()
+    """URLs of manifests, each a source of its own."""
+
+    static_pod_url_header: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """Headers sent to every URL, in order. May hold secrets: never shown."""
+
+    file_check_frequency: float = 20.0
+    """Seconds between listings of static_pod_path; changes are seen at once, this is the net below."""
+
+    http_check_frequency: float = 20.0
+    """Seconds between requests to each URL."""
+
+    sync_frequency: float = 60.0
+    """Seconds after which a pod is looked at again though nothing was heard of it."""
+
+    node_name: str = ""
+    """Name of this node; "" = the stored one, or at the very first start the host's (see node_name)."""
+
+    root_dir: str = DEFAULT_ROOT
+    """State that survives reboots: volumes, last good manifests, last states."""
+
+    run_dir: str = "/run/edgelet"
+    """State that must not survive a reboot: sockets, exec files, the own Podman service."""
+
+    pod_logs_dir: str = "/var/log/pods"
+    """Container logs in the kubelet's layout."""
+
+    podman_socket: str = ""
+    """Podman's API socket; "" = the system's if it answers, else a service that the agent starts itself."""
+
+    socket: str = "/run/edgelet/edgelet.sock"
+    """The agent's own API socket (edgelet.sock in run_dir when not given)."""
+
+    container_log_max_size: int = 10 * _MIB
+    """Bytes at which a container's log is rotated (kubelet default 10Mi)."""
+
+    container_log_max_files: int = 5
+    """Log files kept per container, the current one included."""
+
+    container_log_monitor_interval: float = 10.0
+    """Seconds between looks at the logs' sizes."""
+
+    max_pods: int = 110
+    """Most pods this node runs; 0 = none."""
+
+    strict: bool = False
+    """Refuse a manifest with unknown or unsupported fields instead of warning."""
+
+    log_level: str = "info"
+    """debug, info, warning or error."""
+
+    kubeconfig: str = ""
+    """Where the Kubernetes API server is and how to log in; "" = standalone."""
+
+    register_node: bool = True
+    """Register the node at the API server; without kubeconfig this means nothing."""
+
+    shutdown_grace_period: float = 0.0
+    """Seconds that pods get at the node's shutdown; 0 = the agent stops none (kubelet default)."""
+
+    config_file: str = ""
+    """The configuration file that was read; "" = none."""
+
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+    """What was understood and not used, one sentence each, for the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One setting's names in all places, and its parser.
+
+    `repeat` = the flag may be given several times, its values together are one list.
+    """
+
+    field: str
+    key: str
+    flags: tuple[str, ...]
+    parse: values.Parser
+    metavar: str
+    help: str
+    repeat: bool = False
+
+    @property
+    def variable(self) -> str:
+        """Name of its environment variable."""
+        return ENVIRONMENT_PREFIX + self.field.upper()
+
+    @property
+    def destination(self) -> str:
+        """Attribute of the argparse namespace; apart from anything else a command may have there."""
+        return f"setting_{self.field}"
+
+
+_often = values.duration(0.1)
+"""Below a tenth of a second a check would be polling."""
+
+OPTIONS = (
+    Option("static_pod_path", "staticPodPath", ("--pod-manifest-path",), values.path, "PATH", "directory of manifests"),
+    Option("static_pod_url", "staticPodURL", ("--manifest-url",), values.urls, "URL", "URL of manifests", repeat=True),
+    Option(
+        "static_pod_url_header",
+        "staticPodURLHeader",
+        ("--manifest-url-header",),
+        values.headers,
+        "NAME:VALUE",
+        "header sent to the manifest URLs",
+        repeat=True,
+    ),
+    Option(
+        "file_check_frequency", "fileCheckFrequency", ("--file-check-frequency",), _often, "20s", "between listings"
+    ),
+    Option(
+        "http_check_frequency", "httpCheckFrequency", ("--http-check-frequency",), _often, "20s", "between requests"
+    ),
+    Option("sync_frequency", "syncFrequency", ("--sync-frequency",), _often, "1m", "between looks at a quiet pod"),
+    Option(
+        "node_name", "nodeName", ("--node-name", "--hostname-override"), values.node_name, "NAME", "name of this node"
+    ),
+    Option("root_dir", "rootDir", ("--root-dir",), values.directory, "DIR", "state that survives reboots"),
+    Option("run_dir", "runDir", ("--run-dir",), values.directory, "DIR", "state that does not survive reboots"),
+    Option("pod_logs_dir", "podLogsDir", ("--pod-logs-dir",), values.directory, "DIR", "container logs"),
+    Option("podman_socket", "podmanSocket", ("--podman-socket",), values.socket, "PATH", "socket of Podman's API"),
+    Option("socket", "socket", ("--socket",), values.socket, "PATH", "socket of the agent's own API"),
+    Option(
+        "container_log_max_size", "containerLogMaxSize", ("--container-log-max-size",), values.size, "10Mi", "log size"
+    ),
+    Option(
+        "container_log_max_files",
+        "containerLogMaxFiles",
+        ("--container-log-max-files",),
+        values.count(2, 1000),
+        "5",
+        "log files kept per container",
+    ),
+    Option(
+        "container_log_monitor_interval",
+        "containerLogMonitorInterval",
+        ("--container-log-monitor-interval",),
+        values.duration(1.0),
+        "10s",
+        "between looks at log sizes",
+    ),
+    Option("max_pods", "maxPods", ("--max-pods",), values.count(0, 10_000), "110", "most pods on this node"),
+    Option("strict", "strict", ("--strict",), values.boolean, "true", "refuse manifests with unknown fields"),
+    Option("log_level", "logLevel", ("--log-level",), values.log_level, "info", "debug, info, warning or error"),
+    Option("kubeconfig", "kubeconfig", ("--kubeconfig",), values.path, "PATH", "link to a Kubernetes API server"),
+    Option("register_node", "registerNode", ("--register-node",), values.boolean, "true", "register at that server"),
+    Option(
+        "shutdown_grace_period",
+        "shutdownGracePeriod",
+        ("--shutdown-grace-period",),
+        values.grace,
+        "30s",
+        "time pods get when the node shuts down",
+    ),
+)
+
+_KEYS = {option.key: option for option in OPTIONS}
+_VARIABLES = {option.variable: option for option in OPTIONS}
+_BOOLEANS = (values.boolean,)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `edgelet run`; their values are checked by `load`, all at once.
+
+    Use a parser with allow_abbrev=False and parse_known_args, and hand what is left to `load`:
+    a misspelt flag is then reported together with the other mistakes.
+    """
+    parser.add_argument("--config", metavar="FILE", help=f"configuration file (default {DEFAULT_CONFIG} if it exists)")
+    for option in OPTIONS:
+        optional = {"nargs": "?", "const": "true"} if option.parse in _BOOLEANS else {}
+        parser.add_argument(
+            *option.flags,
+            dest=option.destination,
+            metavar=option.metavar,
+            action="append" if option.repeat else "store",
+            help=f"{option.help} ({option.key})",
+            **optional,  # type: ignore[arg-type]
+        )
+
+
+def load(
+    namespace: argparse.Namespace,
+    environ: Mapping[str, str],
+    read_file: Callable[[str], bytes],
+    unknown: Sequence[str] = (),
+) -> Settings:
+    """Merge defaults < file < environment < flags.
+
+    `namespace` comes from a parser with `add_arguments`; `unknown` are the arguments it could not
+    place.  `read_file` raises OSError.  Raises ConfigError with every mistake of all places.
+    """
+    mistakes = [_unknown_flag(argument) for argument in unknown if argument.startswith("-")]
+    mistakes += [f'unexpected argument "{argument}"' for argument in unknown if not argument.startswith("-")]
+    warnings: list[str] = []
+    given_file = getattr(namespace, "config", None) or environ.get("EDGELET_CONFIG")
+    written, used = _read(given_file, read_file, mistakes, warnings)
+    merged: dict[str, object] = {}
+    for option, value, where in (*written, *_from_environ(environ, warnings), *_from_flags(namespace)):
+        _take(merged, option, value, where, mistakes)
+    settings = _complete(replace(Settings(), **merged, config_file=used), merged)  # type: ignore[arg-type]
+    mistakes += _contradictions(settings)
+    if settings.static_pod_url_header and not settings.static_pod_url:
+        warnings.append("headers for manifest URLs are set and no URL is: they have no effect")
+    if mistakes:
+        raise errors.ConfigError(tuple(mistakes))
+    return replace(settings, warnings=tuple(warnings))
+
+
+def owner(root_dir: str) -> str:
+    """The owner id of the agent with that root directory: whose pods are whose on one Podman.
+
+    "default" for the standard root, else eight hex digits that change with the real path.
+    """
+    real = os.path.realpath(root_dir)
+    return "default" if real == DEFAULT_ROOT else hashlib.sha256(os.fsencode(real)).hexdigest()[:8]
+
+
+def default_socket(environ: Mapping[str, str]) -> str:
+    """Where clients look for the agent when --socket is not given."""
+    return environ.get("EDGELET_SOCKET") or Settings().socket
+
+
+Written = tuple[Option, object, str]
+"""An option, its value as written, and the words that say where."""
+
+
+def _read(
+    given: str | None, read_file: Callable[[str], bytes], mistakes: list[str], warnings: list[str]
+) -> tuple[list[Written], str]:
+    """Settings of the configuration file, and its path ("" = there is none)."""
+    path = given or DEFAULT_CONFIG
+    try:
+        data = read_file(path)
+    except FileNotFoundError as error:
+        if given:
+            mistakes.append(f"cannot read configuration file {path}: {error.strerror or 'no such file'}")
+        return [], ""
+    except OSError as error:
+        mistakes.append(f"cannot read configuration file {path}: {error.strerror or error}")
+        return [], ""
+    from . import config_file  # here: a client that only asks for the default socket needs no YAML
+
+    parsed = config_file.parse(data, path, frozenset(_KEYS))
+    mistakes += parsed.mistakes
+    warnings += parsed.warnings
+    return [(_KEYS[e.key], e.value, f"{path}:{e.line}: {e.key}") for e in parsed.entries], path
+
+
+def _from_environ(environ: Mapping[str, str], warnings: list[str]) -> Iterator[Written]:
+    known = _VARIABLES.keys() | {"EDGELET_CONFIG"}
+    for name, value in sorted(environ.items()):
+        if name in _VARIABLES:
+            yield _VARIABLES[name], value, f"environment variable {name}"
+        elif name.startswith(ENVIRONMENT_PREFIX) and name not in known and (hint := values.suggest(name, known)):
+            # Only a warning, and only for a near miss: the prefix is not ours alone (tests, wrappers).
+            warnings.append(f"environment variable {name} is not used{hint}")
+
+
+def _from_flags(namespace: argparse.Namespace) -> Iterator[Written]:
+    for option in OPTIONS:
+        value = getattr(namespace, option.destination, None)
+        if value is not None:
+            yield option, value, option.flags[0]
+
+
+def _take(merged: dict[str, object], option: Option, value: object, where: str, mistakes: list[str]) -> None:
+    """Parse one written value over what weaker places said; None = back to the default."""
+    try:
+        parsed = None if value is None else option.parse(value)
+    except ValueError as error:
+        shown = "" if option.field == "static_pod_url_header" else f' "{value}"'
+        mistakes.append(f"{where}{shown} is not valid: {error}")
+        return
+    if parsed is None:
+        merged.pop(option.field, None)
+    else:
+        merged[option.field] = parsed
+
+
+def _complete(settings: Settings, given: Mapping[str, object]) -> Settings:
+    """Fill in what follows from other settings."""
+    if given.get("socket"):
+        return settings
+    return replace(settings, socket=os.path.join(settings.run_dir, "edgelet.sock"))
+
+
+def _contradictions(settings: Settings) -> Iterator[str]:
+    """Settings that are right one by one and wrong together."""
+    if len(os.fsencode(settings.socket)) > values.SOCKET_PATH_MAX:
+        yield (
+            f"the API socket {settings.socket} would be longer than the {values.SOCKET_PATH_MAX} bytes "
+            "that the kernel takes: choose a shorter --run-dir, or give --socket"
+        )
+    manifests, root = settings.static_pod_path, settings.root_dir
+    if manifests and (manifests == root or manifests.startswith(root + os.sep + "pods" + os.sep)):
+        yield f"the manifests in {manifests} cannot be in the agent's own root directory {root}: move one of them"
+
+
+def _unknown_flag(argument: str) -> str:
+    name = argument.split("=", 1)[0]
+    known = {flag for option in OPTIONS for flag in option.flags} | {"--config"}
+    return f"unknown flag {name}{values.suggest(name, known)}"
+
+
+def field_names() -> tuple[str, ...]:
+    """Names of all settings, in order (for documentation and its test)."""
+    return tuple(f.name for f in fields(Settings))
