@@ -150,7 +150,11 @@ class Recorder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A running container whose probes are to run."""
+    """A running container whose probes are to run.
+
+    `ip` "" = the host's own network.  `terminating` = its pod is being ended: only readiness is
+    probed from now on (semantics 4.7).
+    """
 
     key: PodKey
     uid: str
@@ -161,6 +165,7 @@ class Target:
     ip: str
     started_mono: float
     field_path: str = ""
+    terminating: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,20 +215,43 @@ class ExecRunner(Protocol):
         """Start argv inside the container. Raises ExecError."""
         ...
 
+    def forget(self, container_id: str) -> None:
+        """The container is gone: drop what was kept about it."""
+        ...
+
 
 class Running(Protocol):
-    """A command under way; `fileno` (a pidfd) becomes readable when it has ended."""
+    """A command under way.
+
+    The owner selects on both descriptors: `output_fileno` until it is -1 (a command whose output
+    nobody reads blocks), `fileno` (a pidfd) until it is readable, then calls `finish` once.
+    """
 
     def fileno(self) -> int:
-        """Descriptor to select on."""
+        """Readable once the command has ended."""
+        ...
+
+    def output_fileno(self) -> int:
+        """Readable while there is output to `drain`; -1 once the output has ended."""
+        ...
+
+    def drain(self) -> None:
+        """Take in what output there is, without waiting; what exceeds 10 KiB is dropped."""
         ...
 
     def finish(self) -> ExecResult:
-        """Reap it and return its result; only once `fileno` was readable."""
+        """Reap it and return its result; only once `fileno` was readable, or after `abort`.
+
+        Raises ExecError when the runtime could not start the command at all.
+        """
+        ...
+
+    def abort(self) -> None:
+        """Signal the whole process tree to die now, without waiting; `fileno` becomes readable soon."""
         ...
 
     def kill(self) -> None:
-        """End the whole process tree now and reap it."""
+        """End the whole process tree now and reap it; waits for it, one second at most."""
         ...
 
 
