@@ -13,8 +13,8 @@ import os.path
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
-from . import errors
 from . import config_values as values
+from . import errors
 
 DEFAULT_CONFIG = "/etc/edgelet/config.yaml"
 DEFAULT_ROOT = "/var/lib/edgelet"

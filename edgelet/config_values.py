@@ -13,13 +13,12 @@ import re
 import urllib.parse
 from collections.abc import Callable, Iterable, Mapping
 
+from .model import quantity
+
 Parser = Callable[[object], object]
 
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)(Ki|Mi|Gi|Ti|k|M|G|T)?")
-_SIZE_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_SIZE_UNITS |= {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -81,8 +80,7 @@ def size(value: object) -> int | None:
     text = _scalar(value)
     if not text:
         return None
-    found = _SIZE.fullmatch(text)
-    number = int(float(found[1]) * _SIZE_UNITS[found[2] or ""]) if found else 0
+    number = quantity.whole(text)
     if number <= 0:
         raise ValueError('write a size such as "10Mi", "500k" or a number of bytes')
     return number
