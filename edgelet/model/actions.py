@@ -7,7 +7,10 @@ and the metric of an action all come from the value itself.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .status import Waiting
 
 
 class Verb(enum.Enum):
@@ -47,7 +50,15 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One round of steps, then observe again. `wake_at` (monotonic seconds) = plan again then."""
+    """One round of steps, then observe again.
+
+    `wake_at` (monotonic seconds) = plan again then.  `waiting` says by container name why a
+    container that should run is not being started now.  `ending` is the reason for which the whole
+    pod is being ended ("" = it is not), `keep_data` whether its volumes outlive that.
+    """
 
     actions: tuple[Action, ...] = ()
     wake_at: float | None = None
+    waiting: Mapping[str, Waiting] = field(default_factory=dict)
+    ending: str = ""
+    keep_data: bool = False

@@ -23,7 +23,11 @@ class State(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ObservedContainer:
-    """One container instance. Infra containers are not listed here, see ObservedPod."""
+    """One container instance. Infra containers are not listed here, see ObservedPod.
+
+    `partial` = the exit is known from conmon's exit file only (code, no OOM flag, no exact time):
+    an inspect is still owed.
+    """
 
     id: str
     name: str
@@ -46,6 +50,7 @@ class ObservedContainer:
     log_path: str = ""
     stop_signal: str = "SIGTERM"
     message: str = ""
+    partial: bool = False
 
     @property
     def running(self) -> bool:
@@ -57,8 +62,8 @@ class ObservedContainer:
 class ObservedPod:
     """One Podman pod of ours with its containers, newest instance last per container name.
 
-    `infra_id` "" = no infra container (host network, one container); `infra_running` is then
-    always True.  `boot_id` is the label written at creation: another value than the present
+    `infra_id` "" = no infra container (host network, one container).  `infra_dead` = there is one and
+    its process has ended (created but not yet started is not dead).  `boot_id` is the label written at creation: another value than the present
     boot's means that a reboot has happened since.
     """
 
@@ -70,7 +75,7 @@ class ObservedPod:
     boot_id: str = ""
     grace: int = 30
     infra_id: str = ""
-    infra_running: bool = True
+    infra_dead: bool = False
     infra_pid: int = 0
     created_at: float = 0.0
     ips: tuple[str, ...] = ()

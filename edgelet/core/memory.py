@@ -1,0 +1,194 @@
+"""What a pod's worker remembers between two looks at the runtime, and how each outcome changes it.
+
+Owned by that worker alone.  The part that must survive the agent (counts, last states, back-offs)
+has a plain form for the disk: `dump` and `load`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..model.pod import Pod
+from ..model.status import Terminated, Waiting
+from .backoff import Backoff
+
+
+class PullState(enum.Enum):
+    """Where the image of a container stands."""
+
+    MISSING = "missing"
+    PULLING = "pulling"
+    READY = "ready"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """The last thing known of a container's image; `at` is monotonic, `delay` seconds to the next try."""
+
+    state: PullState
+    reason: str = ""
+    message: str = ""
+    at: float = 0.0
+    delay: float = 0.0
+
+    @property
+    def retry_at(self) -> float:
+        """When a failed pull may be tried again."""
+        return self.at + self.delay
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """A stop under way: signal sent at `since`, SIGKILL due at `deadline` (monotonic seconds)."""
+
+    container_id: str
+    since: float
+    deadline: float
+    reason: str = ""
+    kills: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The end of the whole pod, once begun carried through; `since` is wall-clock, for deletionTimestamp."""
+
+    reason: str
+    keep_data: bool
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class StartError:
+    """An instance that was created but could not be started, at monotonic time `at`."""
+
+    container_id: str
+    message: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """The runtime failed the pod's last step `failures` times in a row; tried again at `retry_at`."""
+
+    message: str
+    failures: int
+    retry_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerMemory:
+    """Per container name.
+
+    `restart_count` -1 = never created.  `waiting` and `retry_at` (monotonic) are those of a start
+    that could not even begin, `failures` how often in a row.  `last` is the newest known end, and
+    `ended` says that it is the end of the newest instance.
+    """
+
+    restart_count: int = -1
+    backoff: Backoff | None = None
+    stopping: Stopping | None = None
+    pull: Pull | None = None
+    waiting: Waiting | None = None
+    retry_at: float = 0.0
+    failures: int = 0
+    last: Terminated | None = None
+    ended: bool = False
+    start_error: StartError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PodMemory:
+    """Per pod generation.
+
+    `attempt` numbers the sandboxes made so far (0 = none yet); `replace_id` is a Podman pod that is
+    to be replaced by a new one of the same generation (`edgelet restart`).
+    """
+
+    uid: str = ""
+    config_hash: str = ""
+    boot_id: str = ""
+    containers: Mapping[str, ContainerMemory] = field(default_factory=dict)
+    start_time: float = 0.0
+    attempt: int = 0
+    trouble: Trouble | None = None
+    ending: Ending | None = None
+    replace_id: str = ""
+
+    def of(self, name: str) -> ContainerMemory:
+        """Memory of one container, fresh if there is none."""
+        return self.containers.get(name, _FRESH)
+
+    def update(self, name: str, **changes: Any) -> PodMemory:
+        """A copy with some fields of one container's memory changed."""
+        changed = replace(self.of(name), **changes)
+        return replace(self, containers={**self.containers, name: changed})
+
+
+_FRESH = ContainerMemory()
+
+
+def fresh(pod: Pod, boot_id: str, wall: float) -> PodMemory:
+    """The memory of a generation that was never seen before."""
+    return PodMemory(uid=pod.uid, config_hash=pod.config_hash, boot_id=boot_id, start_time=wall)
+
+
+def dump(memory: PodMemory) -> dict[str, Any]:
+    """The lasting part as JSON-ready values (see `load`)."""
+    return {
+        "uid": memory.uid,
+        "configHash": memory.config_hash,
+        "bootID": memory.boot_id,
+        "startTime": memory.start_time,
+        "attempt": memory.attempt,
+        "containers": {name: _dump_container(c) for name, c in sorted(memory.containers.items())},
+    }
+
+
+def _dump_container(c: ContainerMemory) -> dict[str, Any]:
+    out: dict[str, Any] = {"restartCount": c.restart_count, "ended": c.ended}
+    if c.backoff:
+        out["backoff"] = [c.backoff.delay, c.backoff.updated]
+    if c.last:
+        t = c.last
+        out["last"] = [t.exit_code, t.reason, t.started_at, t.finished_at, t.message, t.container_id, t.signal]
+    return out
+
+
+def load(data: Mapping[str, Any], boot_id: str) -> PodMemory:
+    """Memory from `dump`ed values, seen in boot `boot_id`.
+
+    After a reboot the monotonic clock starts anew, so back-offs are dropped.  Raises KeyError,
+    TypeError or ValueError on values that `dump` did not write.
+    """
+    same = data["bootID"] == boot_id
+    containers = {str(n): _load_container(c, same) for n, c in data["containers"].items()}
+    return PodMemory(
+        uid=str(data["uid"]),
+        config_hash=str(data["configHash"]),
+        boot_id=boot_id,
+        containers=containers,
+        start_time=float(data["startTime"]),
+        attempt=int(data["attempt"]),
+    )
+
+
+def _load_container(data: Mapping[str, Any], same_boot: bool) -> ContainerMemory:
+    last = data.get("last")
+    backoff = data.get("backoff") if same_boot else None
+    return ContainerMemory(
+        restart_count=int(data["restartCount"]),
+        ended=bool(data["ended"]),
+        backoff=Backoff(float(backoff[0]), float(backoff[1])) if backoff else None,
+        last=_load_last(last) if last else None,
+    )
+
+
+def _load_last(values: list[Any]) -> Terminated:
+    code, reason, started, finished, message, container_id, signal = values
+    return Terminated(
+        int(code), str(reason), float(started), float(finished), str(message), str(container_id), int(signal)
+    )

@@ -1,0 +1,193 @@
+"""Status of a pod from what is wanted, observed and remembered (semantics 3.11-3.13). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ..model.observed import ObservedPod
+from ..model.pod import Pod
+from ..model.status import (
+    Condition,
+    ContainerState,
+    ContainerStatus,
+    PodStatus,
+    Running,
+    Terminated,
+    Waiting,
+)
+from ..ports import Verdict
+from . import conditions, qos, restart, summary
+from .memory import PodMemory
+from .view import Look, View, view
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that a status is made of; `waiting` comes from the newest plan, `wall` is epoch seconds."""
+
+    pod: Pod
+    observed: ObservedPod | None
+    memory: PodMemory
+    wall: float
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+    waiting: Mapping[str, Waiting] = field(default_factory=dict)
+    previous: PodStatus | None = None
+    held: bool = False
+    host_ip: str = ""
+    note: str = ""
+
+
+def status(facts: Facts) -> PodStatus:
+    """The status now. Transition times are kept from `previous` where nothing changed."""
+    seen = view(facts.pod, facts.observed, facts.memory)
+    regular = tuple(_container(facts, seen, look) for look in seen.regulars)
+    inits = tuple(_container(facts, seen, look) for look in seen.inits)
+    phase = _phase(facts, seen)
+    if phase in ("Succeeded", "Failed"):
+        regular = tuple(replace(c, ready=False) for c in regular)
+    before = facts.previous.conditions if facts.previous else ()
+    made = PodStatus(
+        phase=phase,
+        conditions=conditions.conditions(facts, seen, phase, regular, inits, before),
+        containers=tuple(sorted(regular, key=lambda c: c.name)),
+        init_containers=inits,
+        start_time=facts.memory.start_time,
+        ips=_ips(facts),
+        host_ip=facts.host_ip,
+        qos=qos.qos_class(facts.pod),
+        deleting=facts.memory.ending.since if facts.memory.ending else 0.0,
+        held=facts.held,
+    )
+    return replace(made, summary=summary.summary(facts, made))
+
+
+def _ips(facts: Facts) -> tuple[str, ...]:
+    if facts.observed is None or facts.observed.infra_dead:
+        return ()
+    if facts.pod.host_network:
+        return (facts.host_ip,) if facts.host_ip else ()
+    return facts.observed.ips
+
+
+def _container(facts: Facts, seen: View, look: Look) -> ContainerStatus:
+    known = facts.memory.of(look.container.name)
+    state = _state(facts, seen, look)
+    started = _started(facts, look)
+    return ContainerStatus(
+        name=look.container.name,
+        image=look.container.image,
+        state=state,
+        last_state=_last(facts, look, state),
+        ready=_ready(facts, look, started),
+        started=started,
+        restart_count=max(known.restart_count, 0),
+        image_id=look.instance.image_id if look.instance else "",
+        container_id=f"podman://{look.instance.id}" if look.instance else "",
+        log_path=look.instance.log_path if look.instance else "",
+    )
+
+
+def _state(facts: Facts, seen: View, look: Look) -> ContainerState:
+    name = look.container.name
+    if look.alive and look.instance is not None:
+        return Running(look.instance.started_at)
+    if name in facts.waiting:
+        return facts.waiting[name]
+    known = facts.memory.of(name)
+    if look.end is not None and not _ran_before_only(facts, look):
+        return look.end
+    if known.waiting is not None:
+        return known.waiting
+    pending_init = look.init or not _inits_done(facts, seen)
+    return Waiting("PodInitializing" if seen.inits and pending_init else "ContainerCreating")
+
+
+def _ran_before_only(facts: Facts, look: Look) -> bool:
+    """The end belongs to an earlier sandbox, and the container will run again in this one."""
+    if look.instance is not None or look.end is None:
+        return False
+    return facts.observed is not None and restart.again(facts.pod, look.container, look.end)
+
+
+def _last(facts: Facts, look: Look, state: ContainerState) -> Terminated | None:
+    known = facts.memory.of(look.container.name)
+    if not isinstance(state, Terminated):
+        return known.last or (look.end if look.instance is None else None)
+    if not known.ended:
+        return known.last
+    if facts.observed is None or look.instance is None:
+        return None
+    earlier = [c for c in facts.observed.containers if c.name == look.container.name and c.id != look.instance.id]
+    newest = max(earlier, key=lambda c: c.restart_count, default=None)
+    return restart.ended(newest, known) if newest else None
+
+
+def _verdict(facts: Facts, look: Look) -> Verdict | None:
+    verdict = facts.verdicts.get(look.container.name)
+    if verdict is None or look.instance is None or verdict.container_id != look.instance.id:
+        return None
+    return verdict
+
+
+def _started(facts: Facts, look: Look) -> bool:
+    """`started` (3.13.5): running, and past the startup probe if there is one."""
+    if not look.alive:
+        return False
+    verdict = _verdict(facts, look)
+    return look.container.startup is None or (verdict is not None and verdict.started)
+
+
+def _ready(facts: Facts, look: Look, started: bool) -> bool:
+    """`ready` (4.5, 4.6): regular init containers are ready once they have exited 0."""
+    if look.init and not look.sidecar:
+        return look.end is not None and restart.succeeded(facts.pod, look.container, look.end)
+    if not started:
+        return False
+    verdict = _verdict(facts, look)
+    return look.container.readiness is None or (verdict is not None and verdict.ready)
+
+
+def _inits_done(facts: Facts, seen: View) -> bool:
+    return conditions.initialised(facts, seen)
+
+
+def _phase(facts: Facts, seen: View) -> str:
+    """Phase (3.11), top-down."""
+    pod = facts.pod
+    if _init_failed(facts, seen):
+        return "Failed"
+    if not _inits_done(facts, seen) or any(_never_ran(facts, r) for r in seen.regulars):
+        return "Pending"
+    if any(look.alive for look in seen.regulars) or any(i.alive and i.sidecar for i in seen.inits):
+        if any(look.alive for look in seen.regulars) or not _all_over(pod, seen):
+            return "Running"
+    if not all(r.end is not None for r in seen.regulars):
+        return "Pending"
+    if not _all_over(pod, seen):
+        return "Running"
+    return "Succeeded" if all(r.end is not None and r.end.exit_code == 0 for r in seen.regulars) else "Failed"
+
+
+def _init_failed(facts: Facts, seen: View) -> bool:
+    if seen.initialised:
+        return False
+    return any(
+        i.end is not None
+        and not i.sidecar
+        and not restart.succeeded(facts.pod, i.container, i.end)
+        and not restart.again(facts.pod, i.container, i.end)
+        for i in seen.inits
+    )
+
+
+def _never_ran(facts: Facts, look: Look) -> bool:
+    """Waiting, and it has never run: not even in an earlier sandbox."""
+    return not look.alive and look.end is None
+
+
+def _all_over(pod: Pod, seen: View) -> bool:
+    return all(r.end is not None and not restart.again(pod, r.container, r.end) for r in seen.regulars)
+
+
+__all__ = ["Condition", "Facts", "status"]

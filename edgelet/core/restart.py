@@ -1,0 +1,76 @@
+"""Whether a container that has ended runs again (semantics 3.5), and how its end is called (3.13.2)."""
+
+from __future__ import annotations
+
+from ..model.observed import ObservedContainer, State
+from ..model.pod import Container, Pod
+from ..model.status import Terminated
+from .memory import ContainerMemory, PodMemory
+
+STATUS_UNKNOWN = "ContainerStatusUnknown"
+START_FAILED_CODE = 128
+KILLED_CODE = 137
+_LOST = "The container could not be located: it was removed, or the power failed while it ran."
+
+
+def is_sidecar(pod: Pod, container: Container) -> bool:
+    """An init container with restartPolicy Always."""
+    return container.restart_policy == "Always" and pod.is_init(container.name)
+
+
+def policy(pod: Pod, container: Container) -> str:
+    """The effective restart policy of a container."""
+    return container.restart_policy or pod.restart_policy
+
+
+def succeeded(pod: Pod, container: Container, end: Terminated) -> bool:
+    """Exit 0; a regular init container that was OOM-killed failed even with code 0 (3.3.1)."""
+    return end.exit_code == 0 and not (pod.is_init(container.name) and end.reason == "OOMKilled")
+
+
+def again(pod: Pod, container: Container, end: Terminated) -> bool:
+    """Whether a container that ended like `end` is to be started again."""
+    rule = policy(pod, container)
+    ok = succeeded(pod, container, end)
+    if pod.is_init(container.name) and not is_sidecar(pod, container):
+        return not ok and rule != "Never"
+    return rule == "Always" or (rule == "OnFailure" and not ok)
+
+
+def ended(instance: ObservedContainer, memory: ContainerMemory) -> Terminated | None:
+    """How an instance ended; None while it is created or running."""
+    failed = memory.start_error
+    if failed and failed.container_id == instance.id and not instance.running:
+        return Terminated(START_FAILED_CODE, "StartError", 0.0, instance.created_at, failed.message, instance.id)
+    if instance.state is not State.EXITED:
+        return None
+    code = KILLED_CODE if instance.exit_code is None else instance.exit_code
+    return Terminated(
+        exit_code=code,
+        reason=_reason(instance, code),
+        started_at=instance.started_at,
+        finished_at=instance.finished_at,
+        message=instance.message or instance.error,
+        container_id=instance.id,
+    )
+
+
+def _reason(instance: ObservedContainer, code: int) -> str:
+    if instance.oom_killed:
+        return "OOMKilled"
+    if instance.exit_code is None and not instance.partial:
+        return STATUS_UNKNOWN
+    return "Completed" if code == 0 else "Error"
+
+
+def remembered(memory: PodMemory, name: str) -> Terminated | None:
+    """How a container without an instance ended; None if it never ran.
+
+    One that was known to run and has vanished counts as killed with an unknown status (3.13.3).
+    """
+    known = memory.of(name)
+    if known.restart_count < 0:
+        return None
+    if known.ended and known.last:
+        return known.last
+    return Terminated(KILLED_CODE, STATUS_UNKNOWN, message=_LOST)

@@ -1,0 +1,118 @@
+"""Starting one container: its image, the back-off, create, start (semantics 3.6-3.8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..model.actions import Action, Verb
+from ..model.observed import ObservedPod
+from ..model.pod import Container, Pod
+from ..model.status import Waiting
+from . import backoff, text
+from .memory import ContainerMemory, PodMemory, PullState
+from .view import Look
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What comes next for one container.
+
+    `action` = do this now; else `waiting` says why not, and `until` when to try again (None: an
+    event will tell).  `blocks` = containers later in the list must wait for it (3.2.4).
+    """
+
+    action: Action | None = None
+    waiting: Waiting | None = None
+    until: float | None = None
+    blocks: bool = False
+
+
+def next_step(pod: Pod, look: Look, observed: ObservedPod, memory: PodMemory, now: float) -> Step:
+    """The next step towards a running container that is not running now."""
+    name = look.container.name
+    known = memory.of(name)
+    if look.startable and look.instance is not None:
+        return Step(Action(Verb.START_CONTAINER, "created", name, look.instance.id), blocks=True)
+    if now < known.retry_at:
+        return Step(waiting=known.waiting, until=known.retry_at)
+    crashed = _crash_wait(pod, look, observed, known, now)
+    if crashed:
+        return crashed
+    image = image_step(look.container, known, now)
+    if image:
+        return image
+    return Step(_create(look, known), blocks=True)
+
+
+def _create(look: Look, known: ContainerMemory) -> Action:
+    number = max(known.restart_count, look.instance.restart_count if look.instance else -1) + 1
+    reason = "not running yet"
+    if look.end is not None:
+        reason = f"ended with exit code {look.end.exit_code} ({look.end.reason})"
+    return Action(Verb.CREATE_CONTAINER, reason, look.container.name, number=number)
+
+
+def _crash_wait(pod: Pod, look: Look, observed: ObservedPod, known: ContainerMemory, now: float) -> Step | None:
+    finished = basis(look, observed, known)
+    if finished is None:
+        return None
+    until = backoff.wait_until(known.backoff, finished)
+    if until is None or now >= until or known.backoff is None:
+        return None
+    name = look.container.name
+    waiting = Waiting("CrashLoopBackOff", text.crash_loop(pod, name, known.backoff.delay))
+    return Step(waiting=waiting, until=until)
+
+
+def basis(look: Look, observed: ObservedPod, known: ContainerMemory) -> float | None:
+    """The monotonic end from which the back-off counts; None = no earlier instance to count from.
+
+    An instance that edgelet itself killed counts by the one before it (3.6.5).
+    """
+    instance = look.instance
+    if instance is None:
+        return None
+    if known.stopping is not None and known.stopping.container_id == instance.id:
+        earlier = [c for c in observed.containers if c.name == instance.name and c.id != instance.id]
+        return max((c.finished_mono for c in earlier), default=None)
+    if known.start_error is not None and known.start_error.container_id == instance.id:
+        return known.start_error.at
+    return instance.finished_mono if instance.finished_mono else instance.started_mono or None
+
+
+def image_step(container: Container, known: ContainerMemory, now: float) -> Step | None:
+    """What the image of `container` needs before a create; None = nothing.
+
+    With policy IfNotPresent and Never the create itself finds out whether the image is there, so a
+    present image costs no call.
+    """
+    pull = known.pull
+    request = Action(Verb.PULL_IMAGE, f"policy {container.pull_policy}", container.name, container.image)
+    if pull is None:
+        return Step(request, blocks=True) if container.pull_policy == "Always" else None
+    if pull.state is PullState.READY:
+        return None
+    if pull.state is PullState.PULLING:
+        return Step(waiting=Waiting("ContainerCreating", f"pulling image {container.image}"), blocks=True)
+    if now < pull.retry_at:
+        return Step(waiting=Waiting(pull.reason, pull.message), until=pull.retry_at)
+    return Step(request, blocks=True)
+
+
+def prefetch(pod: Pod, memory: PodMemory, now: float) -> tuple[list[Action], list[float], bool]:
+    """Get the images of a new generation while the old one runs: (actions, wake times, all there)."""
+    actions: list[Action] = []
+    wakes: list[float] = []
+    ready = True
+    for c in pod.all_containers:
+        pull = memory.of(c.name).pull
+        if pull is not None and pull.state is PullState.READY:
+            continue
+        ready = False
+        if pull is not None and pull.state is PullState.PULLING:
+            continue
+        if pull is not None and now < pull.retry_at:
+            wakes.append(pull.retry_at)
+            continue
+        actions.append(Action(Verb.PULL_IMAGE, "a new version of the pod needs it", c.name, c.image))
+    return actions, wakes, ready

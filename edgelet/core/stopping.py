@@ -1,0 +1,72 @@
+"""Ending containers and pods: signal now, SIGKILL at a deadline, then remove (semantics 3.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..model.actions import Action, Plan, Verb
+from ..model.observed import ObservedContainer, ObservedPod
+from . import text
+from .memory import PodMemory, Stopping
+
+MINIMUM = 2.0
+"""Seconds between the stop signal and SIGKILL, at the least (3.4.1)."""
+KILL_AGAIN = 5.0
+"""A SIGKILL that did not end the container is repeated after this many seconds."""
+
+
+def begun(container_id: str, grace: int, reason: str, now: float) -> Stopping:
+    """The record of a stop whose signal was sent at `now`."""
+    return Stopping(container_id, now, now + max(float(grace), MINIMUM), reason)
+
+
+def killed(stop: Stopping, now: float) -> Stopping:
+    """The record after one more SIGKILL."""
+    return Stopping(stop.container_id, stop.since, now + KILL_AGAIN, stop.reason, stop.kills + 1)
+
+
+def step(
+    name: str, container_id: str, memory: PodMemory, grace: int, reason: str, now: float
+) -> tuple[Action | None, float | None]:
+    """What to do now about one running container that must end, and when to look again.
+
+    A grace shorter than the one under way moves the deadline nearer, never further (3.1.1).
+    """
+    stop = memory.of(name).stopping
+    if stop is None or stop.container_id != container_id:
+        return Action(Verb.STOP_CONTAINER, reason, name, container_id, grace), None
+    deadline = stop.deadline
+    if not stop.kills:
+        deadline = min(deadline, stop.since + max(float(grace), MINIMUM))
+    if now >= deadline:
+        return Action(Verb.KILL_CONTAINER, "grace period is over", name, container_id), None
+    return None, deadline
+
+
+def stop_all(
+    containers: Iterable[ObservedContainer], memory: PodMemory, grace: int | None, now: float
+) -> tuple[list[Action], list[float]]:
+    """Stop every running container of the list in parallel; empty answers = none runs any more.
+
+    `grace` None = each container's own (from its label), 30 s if it carries none.
+    """
+    actions: list[Action] = []
+    wakes: list[float] = []
+    for c in containers:
+        if not c.running:
+            continue
+        own = c.grace if c.grace is not None else 30
+        action, wake = step(c.name, c.id, memory, own if grace is None else grace, text.stopping(c.name), now)
+        if action:
+            actions.append(action)
+        if wake is not None:
+            wakes.append(wake)
+    return actions, wakes
+
+
+def end_pod(observed: ObservedPod, memory: PodMemory, reason: str, keep_data: bool, now: float) -> Plan:
+    """Stop all containers of a pod, then remove it."""
+    actions, wakes = stop_all(observed.containers, memory, None, now)
+    if not actions and not wakes:
+        actions = [Action(Verb.REMOVE_POD, reason, target=observed.id)]
+    return Plan(tuple(actions), min(wakes, default=None), ending=reason, keep_data=keep_data)
