@@ -1,0 +1,131 @@
+"""Reads JSON text (one object, or several back to back) into trees of `Node` with line and column."""
+
+from __future__ import annotations
+
+import bisect
+import json
+import re
+from collections.abc import Callable
+
+from . import scalars
+from .tree import Node
+from .yaml_reader import MAX_DEPTH, MAX_EVENTS, ReadError, TooBig
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_WORDS = {"true": True, "false": False, "null": None}
+_scan_string: Callable[[str, int, bool], tuple[str, int]] = json.decoder.scanstring  # type: ignore[attr-defined]
+
+
+def looks_like_json(text: str) -> bool:
+    """Whether the first thing in the text is an opening brace, which is how Kubernetes decides."""
+    return text[_end_of_space(text, 0) :].startswith("{")
+
+
+def _end_of_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def read(text: str) -> list[Node]:
+    """All values in the text. Raises ReadError at the first thing that is not JSON."""
+    reader = _Reader(text)
+    values = []
+    at = _end_of_space(text, 0)
+    while at < len(text):
+        node, at = reader.value(at, 0)
+        values.append(node)
+        at = _end_of_space(text, at)
+    return values
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._lines = [0, *(m.end() for m in re.finditer("\n", text))]
+        self._count = 0
+
+    def _place(self, at: int) -> tuple[int, int]:
+        line = bisect.bisect_right(self._lines, at)
+        return line, at - self._lines[line - 1] + 1
+
+    def _fail(self, message: str, at: int) -> ReadError:
+        return ReadError(f"cannot read this as JSON: {message}", *self._place(at))
+
+    def value(self, at: int, depth: int) -> tuple[Node, int]:
+        self._count += 1
+        if self._count > MAX_EVENTS:
+            raise TooBig(f"the file has more than {MAX_EVENTS} values; split it", *self._place(at))
+        if depth > MAX_DEPTH:
+            raise TooBig(f"values are nested more than {MAX_DEPTH} levels deep", *self._place(at))
+        first = self._text[at : at + 1]
+        if first == "{":
+            return self._object(at, depth)
+        if first == "[":
+            return self._array(at, depth)
+        if first == '"':
+            text, end = self._string(at)
+            return Node("str", text, *self._place(at), text), end
+        return self._word(at)
+
+    def _string(self, at: int) -> tuple[str, int]:
+        try:
+            return _scan_string(self._text, at + 1, False)
+        except json.JSONDecodeError as error:
+            raise self._fail(error.msg, error.pos) from error
+
+    def _word(self, at: int) -> tuple[Node, int]:
+        for word, value in _WORDS.items():
+            if self._text.startswith(word, at):
+                return Node(scalars.kind_of(value), value, *self._place(at), word), at + len(word)
+        found = _NUMBER.match(self._text, at)
+        if found is None:
+            raise self._fail("expected a value", at)
+        text = found.group()
+        number = scalars.resolve(text, True, None)
+        return Node(scalars.kind_of(number), number, *self._place(at), text), found.end()
+
+    def _object(self, at: int, depth: int) -> tuple[Node, int]:
+        node = Node("map", {}, *self._place(at))
+        at = _end_of_space(self._text, at + 1)
+        if self._text[at : at + 1] == "}":
+            return node, at + 1
+        while True:
+            if self._text[at : at + 1] != '"':
+                raise self._fail("expected a name in double quotes", at)
+            mark = self._place(at)
+            key, at = self._string(at)
+            at = _end_of_space(self._text, at)
+            if self._text[at : at + 1] != ":":
+                raise self._fail("expected ':'", at)
+            value, at = self.value(_end_of_space(self._text, at + 1), depth + 1)
+            if key in node.value:
+                node.repeated.append((key, *mark))
+            node.value[key], node.keys[key] = value, mark
+            node.size += value.size
+            more, at = self._more(at, "}")
+            if not more:
+                return node, at
+
+    def _array(self, at: int, depth: int) -> tuple[Node, int]:
+        node = Node("list", [], *self._place(at))
+        at = _end_of_space(self._text, at + 1)
+        if self._text[at : at + 1] == "]":
+            return node, at + 1
+        while True:
+            value, at = self.value(at, depth + 1)
+            node.value.append(value)
+            node.size += value.size
+            more, at = self._more(at, "]")
+            if not more:
+                return node, at
+
+    def _more(self, at: int, closing: str) -> tuple[bool, int]:
+        """After a member: whether another follows, and where."""
+        at = _end_of_space(self._text, at)
+        char = self._text[at : at + 1]
+        if char == closing:
+            return False, at + 1
+        if char != ",":
+            raise self._fail(f"expected ',' or '{closing}'", at)
+        return True, _end_of_space(self._text, at + 1)

@@ -1,0 +1,95 @@
+"""The untyped tree of a document as it was written: values with the place each came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+Path = tuple[str | int, ...]
+"""Where a value is inside a document: field names and list indices."""
+
+
+@dataclass(slots=True)
+class Node:
+    """One value. `value` is dict[str, Node], list[Node] or a plain scalar, as `kind` says.
+
+    `kind` is map | list | str | int | float | bool | null; line and column count from 1. `text` is
+    the scalar's source text; `keys` holds the place of every key of a map; `size` counts this node
+    and all below it; `repeated` names keys that came more than once (the last one counted).
+    """
+
+    kind: str
+    value: Any
+    line: int = 0
+    column: int = 0
+    text: str = ""
+    size: int = 1
+    keys: dict[str, tuple[int, int]] = field(default_factory=dict)
+    repeated: list[tuple[str, int, int]] = field(default_factory=list)
+    odd_keys: list[tuple[str, str]] = field(default_factory=list)
+
+    def at(self, path: Path) -> Node | None:
+        """The node at `path`, or None."""
+        node: Node | None = self
+        for step in path:
+            if node is None:
+                return None
+            node = node.child(step)
+        return node
+
+    def child(self, step: str | int) -> Node | None:
+        """One step down."""
+        if self.kind == "map" and isinstance(step, str):
+            found: Node | None = self.value.get(step)
+            return found
+        if self.kind == "list" and isinstance(step, int) and step < len(self.value):
+            item: Node = self.value[step]
+            return item
+        return None
+
+    def mark(self, path: Path) -> tuple[int, int]:
+        """Line and column of the value at `path` (of its key, for maps and lists in a map).
+
+        Where there is no such value, the place of the nearest one above it.
+        """
+        node, place = self, (self.line, self.column)
+        for step in path:
+            below = node.child(step)
+            if below is None:
+                return place
+            place = (below.line, below.column)
+            if below.kind in ("map", "list", "null") and isinstance(step, str):
+                place = node.keys.get(step, place)
+            node = below
+        return place
+
+    def plain(self) -> Any:
+        """The value without marks; nulls in maps are left out, as they mean "not set"."""
+        if self.kind == "map":
+            return {k: v.plain() for k, v in self.value.items() if v.kind != "null"}
+        if self.kind == "list":
+            return [v.plain() for v in self.value]
+        return self.value
+
+
+def copy(node: Node) -> Node:
+    """A deep copy, for an alias: what is done to one use must not show in another."""
+    value = node.value
+    if node.kind == "map":
+        value = {k: copy(v) for k, v in value.items()}
+    elif node.kind == "list":
+        value = [copy(v) for v in value]
+    return Node(
+        node.kind, value, node.line, node.column, node.text, node.size, node.keys, node.repeated, node.odd_keys
+    )
+
+
+def render(path: Path) -> str:
+    """The path as the API server writes it: spec.containers[0].image, metadata.labels[a.b/c]."""
+    out = ""
+    for step in path:
+        if isinstance(step, int) or "." in step or "/" in step:
+            out += f"[{step}]"
+        else:
+            out += f".{step}" if out else step
+    return out
