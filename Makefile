@@ -25,7 +25,7 @@ check: $(VENV)/.dev ## format, lint, types and layers; no test
 	$(VENV)/bin/ruff format --check --diff edgelet tests
 	$(VENV)/bin/ruff check edgelet tests
 	$(VENV)/bin/mypy
-	$(VENV)/bin/lint-imports --config setup.cfg
+	$(VENV)/bin/lint-imports
 
 bench: $(VENV)/.dev ## measure start, restart, memory and CPU beside bare Podman; prints ratios
 	$(PY) -m tests.bench $(ARGS)
