@@ -1,0 +1,196 @@
+"""The server itself: one thread with one asyncio loop on a unix socket, its routes and its bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import threading
+from typing import Any
+
+import tornado.httpserver
+import tornado.iostream
+import tornado.netutil
+import tornado.routing
+import tornado.web
+
+from ... import errors
+from . import agent, base, peers, resources
+from .contracts import Services
+from .hub import Hub
+
+logger = logging.getLogger(__name__)
+
+CONNECTIONS = 256
+"""Open connections; one more is closed at once."""
+
+BODY_BYTES = 4 << 20
+HEADER_BYTES = 64 << 10
+IDLE_SECONDS = 120.0
+"""A kept-alive connection without a request, or a body that does not come, ends after that."""
+
+STOP_SECONDS = 5.0
+
+_CORE = r"/api/v1"
+_NS = r"/namespaces/(?P<namespace>[^/]+)"
+_POD = rf"{_NS}/pods/(?P<name>[^/]+)"
+
+
+class ApiServer:
+    """Serves `services` on `socket_path` (mode 0660, group `services.group` where it exists)."""
+
+    def __init__(self, socket_path: str, services: Services) -> None:
+        self._path = socket_path
+        self._services = services
+        self._thread = threading.Thread(target=self._run, name="api", daemon=True)
+        self._started = threading.Event()
+        self._failure: OSError | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._end: asyncio.Event | None = None
+
+    def start(self) -> None:
+        """Listen; requests are answered once this returns. Raises errors.StateError."""
+        _clear(self._path)
+        self._thread.start()
+        self._started.wait()
+        if self._failure is not None:
+            self._thread.join()
+            raise errors.StateError(f"cannot listen on {self._path}: {self._failure}") from self._failure
+
+    def stop(self) -> None:
+        """End all requests and the thread, within some seconds; the socket file goes too."""
+        if self._loop is not None and self._end is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._end.set)
+            self._thread.join(STOP_SECONDS)
+            if self._thread.is_alive():
+                logger.warning("the API server did not end within %.0f s", STOP_SECONDS)
+
+    def _run(self) -> None:
+        with asyncio.Runner() as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
+        try:
+            listener = _bind(self._path, self._services.group)
+        except OSError as error:
+            self._failure = error
+            self._started.set()
+            return
+        hub = Hub(self._loop)
+        ends = (self._services.store.subscribe(hub.pulse), self._services.events.subscribe(hub.pulse))
+        server = _server(self._services, hub)
+        server.add_socket(listener)
+        self._started.set()
+        await self._end.wait()
+        server.stop()
+        for end in ends:
+            end()
+        hub.close()
+        await _drain(server)
+        _clear(self._path)
+
+
+async def _drain(server: tornado.httpserver.HTTPServer) -> None:
+    """Let answers under way end for a moment, then cut."""
+    try:
+        await asyncio.wait_for(server.close_all_connections(), timeout=1.0)
+    except TimeoutError:
+        logger.debug("some connections were cut")
+
+
+def routes(services: Services, hub: Hub) -> list[tornado.routing.Rule]:
+    """All paths. Kubelet paths and Kubernetes paths do not collide (design, section 5)."""
+    table: list[tuple[str, type[tornado.web.RequestHandler]]] = [
+        (r"/(?P<name>healthz|livez|readyz)", agent.Health),
+        (r"/version", agent.Version),
+        (r"/api", agent.Api),
+        (r"/pods/?", resources.KubeletPods),
+        (rf"{_CORE}/pods", resources.Pods),
+        (rf"{_CORE}{_NS}/pods", resources.Pods),
+        (rf"{_CORE}{_POD}", resources.Pods),
+        (rf"{_CORE}/events", resources.Events),
+        (rf"{_CORE}{_NS}/events", resources.Events),
+        (rf"{_CORE}{_NS}/events/(?P<name>[^/]+)", resources.Events),
+        (r"/apis/edgelet\.io/v1/status", agent.Status),
+        (r"/apis/edgelet\.io/v1/sources", agent.Sources),
+        (rf"/apis/edgelet\.io/v1{_POD}/(?P<order>restart|stop|start)", agent.Order),
+    ]
+    given = {"services": services, "hub": hub}
+    return [tornado.web.url(path, handler, given) for path, handler in table]
+
+
+class _Bounded(tornado.httpserver.HTTPServer):
+    """Closes what comes above CONNECTIONS."""
+
+    def initialize(self, *args: Any, **kwargs: Any) -> None:
+        super().initialize(*args, **kwargs)
+        self._open = 0
+
+    def handle_stream(self, stream: tornado.iostream.IOStream, address: Any) -> None:
+        if self._open >= CONNECTIONS:
+            logger.warning("connection refused: %d are open already", self._open)
+            stream.close()
+            return
+        self._open += 1
+        super().handle_stream(stream, address)
+
+    def on_close(self, server_conn: object) -> None:
+        self._open -= 1
+        super().on_close(server_conn)
+
+
+def _server(services: Services, hub: Hub) -> tornado.httpserver.HTTPServer:
+    given = {"services": services, "hub": hub}
+    application = tornado.web.Application(
+        list(routes(services, hub)),
+        default_handler_class=base.Unknown,
+        default_handler_args=given,
+        log_function=_log_request,
+        websocket_max_message_size=1 << 20,
+    )
+    return _Bounded(
+        application,
+        max_header_size=HEADER_BYTES,
+        max_body_size=BODY_BYTES,
+        max_buffer_size=2 * BODY_BYTES,
+        idle_connection_timeout=IDLE_SECONDS,
+        body_timeout=IDLE_SECONDS,
+    )
+
+
+def _log_request(handler: tornado.web.RequestHandler) -> None:
+    user = getattr(handler, "user", None)
+    name = user.name if isinstance(user, peers.User) else "-"
+    request = handler.request
+    logger.debug("%s %s %s %d", name, request.method, request.path, handler.get_status())
+
+
+def _clear(path: str) -> None:
+    """Remove a socket that nobody listens on. Raises errors.StateError when somebody does."""
+    probe = socket.socket(socket.AF_UNIX)
+    probe.settimeout(1.0)
+    try:
+        probe.connect(path)
+    except (FileNotFoundError, ConnectionRefusedError):
+        pass  # nobody there: ours to take
+    except OSError as error:
+        raise errors.StateError(f"cannot listen on {path}: {error}") from error
+    else:
+        raise errors.StateError(f"cannot listen on {path}: another agent answers there; give another --socket")
+    finally:
+        probe.close()
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+
+
+def _bind(path: str, group: str) -> socket.socket:
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    listener = tornado.netutil.bind_unix_socket(path, mode=0o660)
+    number = peers.group_id(group)
+    if number is not None and os.geteuid() == 0:
+        os.chown(path, 0, number)
+    return listener

@@ -1,0 +1,121 @@
+"""What the server is handed by the composition root: everything it may ask of the rest of the agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from ... import ports
+from ...engine.recorder import EventRing
+from ...engine.store import StatusStore
+from ...model.agent_report import AgentReport
+from ...model.logs import LogOptions
+from ...model.pod import Pod, PodKey
+from ...model.status import ContainerStatus
+
+
+class Control(Protocol):
+    """Orders and questions to the agent. Orders return at once; what they did shows in the status.
+
+    Unknown pods raise errors.NotFound.
+    """
+
+    def restart(self, key: PodKey, container: str = "") -> None:
+        """Stop (with grace) and start again one container, or all ("")."""
+        ...
+
+    def stop(self, key: PodKey) -> None:
+        """Hold the pod: stop it and keep it stopped, over reboots too, until `start`."""
+        ...
+
+    def start(self, key: PodKey) -> None:
+        """End the hold; also ends a crash back-off."""
+        ...
+
+    def report(self) -> AgentReport:
+        """How the agent, Podman and the sources are doing."""
+        ...
+
+    def checks(self) -> Mapping[str, str]:
+        """Health of the agent's own loops by name: "" = good, else what is wrong (never about a link)."""
+        ...
+
+
+class LogStream(Protocol):
+    """An open log. Used from one thread at a time; `read` never waits for news."""
+
+    def read(self) -> bytes:
+        """The next piece (at most about 64 KiB), b"" = nothing more for now."""
+        ...
+
+    @property
+    def full(self) -> bool:
+        """Whether `limit_bytes` has been reached."""
+        ...
+
+    def close(self) -> None:
+        """Give the file back."""
+        ...
+
+
+class Logs(Protocol):
+    """The containers' log files."""
+
+    def locate(self, pod: Pod, status: ContainerStatus, previous: bool) -> str:
+        """The path of the log that `kubectl logs [--previous]` shows. Raises errors.NotFound."""
+        ...
+
+    def open(self, path: str, options: LogOptions) -> LogStream:
+        """Open it. Raises errors.NotFound when the file is not there."""
+        ...
+
+
+class Session(Protocol):
+    """An interactive command in a container. With a tty, stdin and stdout are one descriptor."""
+
+    stdin: int
+    stdout: int
+    stderr: int
+
+    def fileno(self) -> int:
+        """A descriptor that becomes readable when the command has ended."""
+        ...
+
+    def close_stdin(self) -> None:
+        """Tell the command that there is no more input."""
+        ...
+
+    def resize(self, columns: int, rows: int) -> None:
+        """The terminal has another size now (tty only)."""
+        ...
+
+    def finish(self) -> int:
+        """Reap it and give back its descriptors; the exit code. Only once `fileno` was readable."""
+        ...
+
+    def kill(self) -> None:
+        """End the whole process tree, reap it, give back its descriptors."""
+        ...
+
+
+class Execs(Protocol):
+    """Starts commands in containers by their own OCI runtime."""
+
+    def begin(self, key: PodKey, container: str, command: tuple[str, ...], tty: bool, stdin: bool) -> Session:
+        """Start argv. Raises errors.NotFound (not running) or errors.ExecError; may take some 50 ms."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """All of it in one value; `group` is the Unix group whose members may view."""
+
+    store: StatusStore
+    events: EventRing
+    control: Control
+    logs: Logs
+    execs: Execs
+    clock: ports.Clock
+    node_name: str
+    group: str = "edgelet"

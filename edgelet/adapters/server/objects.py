@@ -1,0 +1,184 @@
+"""API objects out of the store's values: v1.Pod, v1.Event and their lists (pure, golden-tested)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from ...engine.store import Entry
+from ...model.events import Event
+from ...model.status import Condition, ContainerState, ContainerStatus, PodStatus, Running, Terminated, Waiting
+
+Json = dict[str, Any]
+
+CONFIG_HASH = "kubernetes.io/config.hash"
+CONFIG_SOURCE = "kubernetes.io/config.source"
+SUMMARY = "edgelet.io/summary"
+SHORT_NAME = "edgelet.io/short-name"
+HELD = "edgelet.io/held"
+
+
+def timestamp(seconds: float) -> str | None:
+    """metav1.Time: RFC 3339 in UTC, whole seconds; 0 = not known = null."""
+    if seconds <= 0:
+        return None
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def pod(entry: Entry, node_name: str) -> Json:
+    """The v1.Pod: the manifest as defaulted, with metadata and status as known now."""
+    document: Json = json.loads(entry.pod.document)
+    spec = document.get("spec") or {}
+    spec.setdefault("nodeName", node_name)
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": _metadata(entry, document.get("metadata") or {}),
+        "spec": spec,
+        "status": status(entry.status),
+    }
+
+
+def event(value: Event, node_name: str) -> Json:
+    """The v1.Event."""
+    involved: Json = {
+        "kind": "Pod",
+        "namespace": value.key.namespace,
+        "name": value.key.name,
+        "uid": value.uid,
+        "apiVersion": "v1",
+    }
+    if value.field_path:
+        involved["fieldPath"] = value.field_path
+    return {
+        "kind": "Event",
+        "apiVersion": "v1",
+        "metadata": {
+            "name": value.name,
+            "namespace": value.key.namespace,
+            "resourceVersion": str(value.version),
+            "creationTimestamp": timestamp(value.first),
+        },
+        "involvedObject": involved,
+        "reason": value.reason,
+        "message": value.message,
+        "source": {"component": "kubelet", "host": node_name},
+        "firstTimestamp": timestamp(value.first),
+        "lastTimestamp": timestamp(value.last),
+        "count": value.count,
+        "type": value.kind,
+        "eventTime": None,
+        "reportingComponent": "kubelet",
+        "reportingInstance": node_name,
+    }
+
+
+def listing(kind: str, items: Iterable[Json], version: int) -> Json:
+    """A list object of that kind, such as v1.PodList."""
+    return {"kind": kind, "apiVersion": "v1", "metadata": {"resourceVersion": str(version)}, "items": list(items)}
+
+
+def status(value: PodStatus) -> Json:
+    """The v1.PodStatus."""
+    reason = value.reason or ("Stopped" if _stopped(value) else "")
+    fields: Json = {
+        "phase": value.phase,
+        "conditions": [_condition(c) for c in value.conditions] or None,
+        "message": value.message,
+        "reason": reason,
+        "hostIP": value.host_ip,
+        "hostIPs": [{"ip": value.host_ip}] if value.host_ip else None,
+        "podIP": value.ips[0] if value.ips else "",
+        "podIPs": [{"ip": ip} for ip in value.ips],
+        "startTime": timestamp(value.start_time),
+        "initContainerStatuses": [_container(c) for c in value.init_containers],
+        "containerStatuses": [_container(c) for c in value.containers],
+        "qosClass": value.qos,
+    }
+    return {name: field for name, field in fields.items() if field}
+
+
+def _metadata(entry: Entry, given: Json) -> Json:
+    pod, held = entry.pod, entry.status.held
+    annotations = {**given.get("annotations", {}), CONFIG_HASH: pod.config_hash, CONFIG_SOURCE: pod.source}
+    extra = {
+        SUMMARY: entry.status.summary,
+        SHORT_NAME: pod.short_name if pod.short_name != pod.name else "",
+        HELD: "true" if held else "",
+    }
+    own: Json = {
+        "name": pod.name,
+        "namespace": pod.namespace,
+        "uid": pod.uid,
+        "resourceVersion": str(entry.version),
+        "creationTimestamp": timestamp(entry.status.start_time or entry.seen_at),
+        "annotations": {**annotations, **{name: text for name, text in extra.items() if text}},
+    }
+    if entry.status.deleting:
+        own["deletionTimestamp"] = timestamp(entry.status.deleting + pod.grace)
+        own["deletionGracePeriodSeconds"] = pod.grace
+    return {**given, **own}
+
+
+def _stopped(value: PodStatus) -> bool:
+    everything = (*value.init_containers, *value.containers)
+    return value.held and not any(isinstance(c.state, Running) for c in everything)
+
+
+def _condition(value: Condition) -> Json:
+    fields: Json = {
+        "type": value.type,
+        "status": value.status,
+        "lastProbeTime": None,
+        "lastTransitionTime": timestamp(value.last_transition),
+    }
+    if value.reason:
+        fields["reason"] = value.reason
+    if value.message:
+        fields["message"] = value.message
+    return fields
+
+
+def _container(value: ContainerStatus) -> Json:
+    fields: Json = {
+        "name": value.name,
+        "state": _state(value.state),
+        "lastState": _state(value.last_state) if value.last_state else {},
+        "ready": value.ready,
+        "restartCount": value.restart_count,
+        "image": value.image,
+        "imageID": value.image_id,
+    }
+    if value.container_id:
+        fields["containerID"] = _container_id(value.container_id)
+    return {**fields, "started": value.started}
+
+
+def _state(value: ContainerState) -> Json:
+    match value:
+        case Waiting():
+            return {"waiting": _present(reason=value.reason, message=value.message)}
+        case Running():
+            return {"running": {"startedAt": timestamp(value.started_at)}}
+        case Terminated():
+            return {"terminated": _terminated(value)}
+
+
+def _terminated(value: Terminated) -> Json:
+    return {
+        "exitCode": value.exit_code,
+        **_present(signal=value.signal, reason=value.reason, message=value.message),
+        "startedAt": timestamp(value.started_at),
+        "finishedAt": timestamp(value.finished_at),
+        **_present(containerID=_container_id(value.container_id)),
+    }
+
+
+def _container_id(value: str) -> str:
+    return value if not value or "://" in value else f"podman://{value}"
+
+
+def _present(**fields: str | int) -> Json:
+    return {name: field for name, field in fields.items() if field}

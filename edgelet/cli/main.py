@@ -1,0 +1,92 @@
+"""`edgelet`: one entry point; the module of a command is imported only when that command is asked for."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from .. import __version__, errors
+
+COMMANDS = {
+    "run": "run the agent in the foreground",
+    "validate": "check manifests, without an agent",
+    "get": "list pods, events or sources",
+    "describe": "show a pod in full, with its events",
+    "logs": "print the log of a container",
+    "exec": "run a command in a container",
+    "events": "list events",
+    "restart": "stop and start a pod's containers again",
+    "stop": "stop a pod and keep it stopped, over reboots too",
+    "start": "end a stop: the pod runs again",
+    "status": "how the agent, Podman, the sources and the pods are doing",
+}
+"""Each command is a module of this package (`orders` for three of them) with add_parser and run."""
+
+_MODULES = {"restart": "orders", "stop": "orders", "start": "orders"}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code: 0 good, 1 failed (status: degraded), 2 wrong usage (status: agent down)."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    command = _command(arguments)
+    module = _module(command) if command else None
+    parser = _parser(module)
+    args, unknown = parser.parse_known_args(arguments)
+    if module is None:
+        parser.print_help()
+        return 2
+    args.unknown = unknown
+    if unknown and command != "run":  # run tells unknown flags together with its other mistakes
+        parser.error(f"unknown argument: {' '.join(unknown)}")
+    return _guarded(module, args)
+
+
+def _guarded(module: ModuleType, args: argparse.Namespace) -> int:
+    try:
+        return int(module.run(args))
+    except errors.EdgeletError as error:
+        print(error, file=sys.stderr)
+        return int(getattr(error, "exit_code", 1))
+    except BrokenPipeError:  # the reader (head, less) has seen enough
+        sys.stderr.close()
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+def _command(arguments: Sequence[str]) -> str:
+    """The first word that is a command; flags before it are the global ones."""
+    skip = False
+    for word in arguments:
+        if not skip and not word.startswith("-"):
+            return word if word in COMMANDS else ""
+        skip = word == "--socket"
+    return ""
+
+
+def _module(command: str) -> ModuleType:
+    return importlib.import_module(f".{_MODULES.get(command, command)}", __package__)
+
+
+def _parser(module: ModuleType | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="edgelet",
+        description="Kubernetes static pods on a box without a control plane, run under Podman.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"edgelet {__version__}")
+    parser.add_argument("--socket", dest="global_socket", metavar="PATH", help="the agent's socket (EDGELET_SOCKET)")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
+    if module is not None:
+        module.add_parser(subparsers)
+    for name, text in COMMANDS.items():
+        if name not in subparsers.choices:
+            subparsers.add_parser(name, help=text, add_help=False)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""Tables as kubectl aligns them (tabwriter: minimum 6, padding 3), JSON and YAML as it writes them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+Json = dict[str, Any]
+
+MINIMUM = 6
+PADDING = 3
+
+
+class Columns:
+    """Prints rows in columns; widths are remembered, so that later rows (watch) line up with earlier ones."""
+
+    def __init__(self) -> None:
+        self._widths: list[int] = []
+
+    def text(self, rows: Sequence[Sequence[str]]) -> str:
+        """These rows, each with its newline."""
+        for row in rows:
+            for index, cell in enumerate(row):
+                self._widen(index, len(cell))
+        return "".join(self._line(row) for row in rows)
+
+    def _widen(self, index: int, length: int) -> None:
+        if index == len(self._widths):
+            self._widths.append(0)
+        self._widths[index] = max(self._widths[index], length + PADDING, MINIMUM)
+
+    def _line(self, row: Sequence[str]) -> str:
+        *padded, last = row
+        return "".join(cell.ljust(width) for cell, width in zip(padded, self._widths, strict=False)) + f"{last}\n"
+
+
+def as_json(value: Json) -> str:
+    """JSON as kubectl prints it: four spaces, sorted keys."""
+    return json.dumps(value, indent=4, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def as_yaml(value: Json) -> str:
+    """YAML as kubectl prints it: sorted keys, block style."""
+    import yaml
+
+    return yaml.safe_dump(value, default_flow_style=False, sort_keys=True, allow_unicode=True, width=1 << 20)
+
+
+def as_list(items: list[Json]) -> Json:
+    """Several objects as the one that kubectl prints."""
+    return {"apiVersion": "v1", "items": items, "kind": "List", "metadata": {"resourceVersion": ""}}
+
+
+def emit(text: str) -> None:
+    """Write to standard output at once (watches are read by people and pipes)."""
+    sys.stdout.write(text)
+    sys.stdout.flush()

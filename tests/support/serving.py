@@ -1,0 +1,135 @@
+"""A running API server on a socket of its own, before a store, a ring and fakes of all the rest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from edgelet import errors
+from edgelet.adapters.server.api import ApiServer
+from edgelet.adapters.server.contracts import LogStream, Services, Session
+from edgelet.cli.client import Client
+from edgelet.engine.recorder import EventRing
+from edgelet.engine.store import StatusStore
+from edgelet.model.agent_report import AgentReport, SourceReport
+from edgelet.model.logs import LogOptions
+from edgelet.model.pod import Container, Pod, PodKey
+from edgelet.model.status import Condition, ContainerStatus, PodStatus, Running
+from tests.fakes import FakeClock
+
+NOW = 1_700_000_000.0
+
+
+class FakeControl:
+    """Remembers orders; its report and checks can be set."""
+
+    def __init__(self) -> None:
+        self.orders: list[tuple[str, PodKey, str]] = []
+        self.wrong: dict[str, str] = {"ping": "", "syncloop": ""}
+        source = SourceReport("file", "/etc/kubernetes/manifests", pods=1, read_at=NOW)
+        self.answer = AgentReport("edge1", "0.1.0", NOW - 60, podman_version="4.3.1", sources=(source,))
+
+    def restart(self, key: PodKey, container: str = "") -> None:
+        """See contracts.Control."""
+        self.orders.append(("restart", key, container))
+
+    def stop(self, key: PodKey) -> None:
+        """See contracts.Control."""
+        self.orders.append(("stop", key, ""))
+
+    def start(self, key: PodKey) -> None:
+        """See contracts.Control."""
+        self.orders.append(("start", key, ""))
+
+    def report(self) -> AgentReport:
+        """See contracts.Control."""
+        return self.answer
+
+    def checks(self) -> Mapping[str, str]:
+        """See contracts.Control."""
+        return self.wrong
+
+
+class NoLogs:
+    """No log anywhere."""
+
+    def locate(self, pod: Pod, status: ContainerStatus, previous: bool) -> str:
+        """See contracts.Logs."""
+        raise errors.NotFound("no log")
+
+    def open(self, path: str, options: LogOptions) -> LogStream:
+        """See contracts.Logs."""
+        raise errors.NotFound("no log")
+
+
+class NoExecs:
+    """Nothing can be executed."""
+
+    def begin(self, key: PodKey, container: str, command: tuple[str, ...], tty: bool, stdin: bool) -> Session:
+        """See contracts.Execs."""
+        raise errors.ExecError("cannot execute: nothing here")
+
+
+@dataclass
+class Rig:
+    """What a test of the server holds in its hands."""
+
+    socket: str
+    clock: FakeClock
+    store: StatusStore
+    events: EventRing
+    control: FakeControl = field(default_factory=FakeControl)
+
+    @property
+    def client(self) -> Client:
+        """A client of this server."""
+        return Client(self.socket)
+
+
+@contextmanager
+def serving(folder: Path, logs: Any = None, execs: Any = None) -> Iterator[Rig]:
+    """Run a server in `folder` for the time of a with block."""
+    clock = FakeClock(time=NOW)
+    rig = Rig(str(folder / "s.sock"), clock, StatusStore(clock), EventRing(clock, "edge1"))
+    services = Services(rig.store, rig.events, rig.control, logs or NoLogs(), execs or NoExecs(), clock, "edge1")
+    server = ApiServer(rig.socket, services)
+    server.start()
+    try:
+        yield rig
+    finally:
+        server.stop()
+
+
+def pod(name: str = "web", namespace: str = "default", uid: str = "", **labels: str) -> Pod:
+    """A pod of one container, named as file pods are: with the node suffix."""
+    full = f"{name}-edge1"
+    container = {"name": "c", "image": "localhost/bb:1", "resources": {}}
+    document = {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {"name": full, "namespace": namespace, "labels": labels},
+        "spec": {"containers": [container], "restartPolicy": "Always", "nodeName": "edge1"},
+    }
+    return Pod(
+        name=full,
+        namespace=namespace,
+        uid=uid or f"uid-{name}",
+        config_hash=f"1-{name}",
+        source="file",
+        containers=(Container("c", "localhost/bb:1"),),
+        labels=labels,
+        short_name=name,
+        document=json.dumps(document),
+    )
+
+
+def running(restarts: int = 0, ready: bool = True, **fields: Any) -> PodStatus:
+    """The status of such a pod when it runs."""
+    text = "True" if ready else "False"
+    container = ContainerStatus("c", "localhost/bb:1", Running(NOW - 90), ready=ready, restart_count=restarts)
+    given = {"start_time": NOW - 100, "ips": ("10.89.0.5",), "containers": (container,), **fields}
+    return PodStatus("Running", conditions=(Condition("Ready", text, NOW - 90),), **given)
