@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from ..model.observed import ObservedPod
 from ..model.pod import Pod
 from ..model.status import (
-    Condition,
     ContainerState,
     ContainerStatus,
     PodStatus,
@@ -159,11 +158,8 @@ def _phase(facts: Facts, seen: View) -> str:
         return "Failed"
     if not _inits_done(facts, seen) or any(_never_ran(facts, r) for r in seen.regulars):
         return "Pending"
-    if any(look.alive for look in seen.regulars) or any(i.alive and i.sidecar for i in seen.inits):
-        if any(look.alive for look in seen.regulars) or not _all_over(pod, seen):
-            return "Running"
-    if not all(r.end is not None for r in seen.regulars):
-        return "Pending"
+    if any(look.alive for look in seen.regulars):
+        return "Running"
     if not _all_over(pod, seen):
         return "Running"
     return "Succeeded" if all(r.end is not None and r.end.exit_code == 0 for r in seen.regulars) else "Failed"
@@ -188,6 +184,3 @@ def _never_ran(facts: Facts, look: Look) -> bool:
 
 def _all_over(pod: Pod, seen: View) -> bool:
     return all(r.end is not None and not restart.again(pod, r.container, r.end) for r in seen.regulars)
-
-
-__all__ = ["Condition", "Facts", "status"]

@@ -1,0 +1,148 @@
+"""Owns what is wanted: takes the snapshots of the sources and tells each pod's worker its wish.
+
+It is the Sink of all sources.  A pod is ended once nobody wants it *and* its own source has spoken
+(core.desired.may_end); pods held by a person stay stopped over reboots.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from typing import Protocol
+
+from .. import errors, ports
+from ..core import desired
+from ..model.pod import Pod, PodKey
+from .observer import Observer
+from .workers import Wish, Workers
+
+log = logging.getLogger(__name__)
+
+
+class Holds(Protocol):
+    """Durable bytes of the hold list."""
+
+    def read(self) -> bytes | None:
+        """The newest good copy, or None. Raises errors.StateError."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Replace it. Raises errors.StateError."""
+        ...
+
+
+class Director:
+    """Merges snapshots into wishes. `order` names the configured sources, the strongest first."""
+
+    def __init__(
+        self, order: tuple[str, ...], workers: Workers, observer: Observer, recorder: ports.Recorder, holds: Holds
+    ) -> None:
+        self._order = order
+        self._workers = workers
+        self._observer = observer
+        self._recorder = recorder
+        self._store = holds
+        self._lock = threading.RLock()
+        self._snapshots: dict[str, ports.Snapshot] = {}
+        self._desired = desired.Desired({})
+        self._held: frozenset[PodKey] = _read(holds)
+        self._wishes: dict[PodKey, Wish] = {}
+        self._open = False
+
+    # -- Sink ---------------------------------------------------------------------------------------
+
+    def put(self, snapshot: ports.Snapshot) -> None:
+        """Replace what one source wants."""
+        with self._lock:
+            self._snapshots[snapshot.source] = snapshot
+            before = self._desired
+            self._desired = desired.merge(self._snapshots, self._order)
+            self._tell_conflicts(before)
+            if self._open:
+                self._spread()
+
+    def open(self) -> None:
+        """The runtime has been listed: from now on wishes go out (those that came before, now)."""
+        with self._lock:
+            self._open = True
+            self._spread()
+
+    def recheck(self) -> None:
+        """Look again for pods that nobody wants (after a full list)."""
+        with self._lock:
+            if self._open:
+                self._spread()
+
+    def _spread(self) -> None:
+        running = self._observer.all()
+        keys = set(self._desired.pods) | set(running) | self._workers.keys()
+        for key in sorted(keys):
+            wish = self._wish(key, running[key].source if key in running else None)
+            if wish is not None and wish != self._wishes.get(key):
+                self._wishes[key] = wish
+                self._workers.wish(key, wish)
+        self._wishes = {k: w for k, w in self._wishes.items() if k in keys}
+
+    def _wish(self, key: PodKey, running_source: str | None) -> Wish | None:
+        """The wish for one pod; None = it is not known yet whether anybody wants it."""
+        pod = self._desired.pods.get(key)
+        if pod is not None:
+            return Wish(pod, key in self._held)
+        before = self._wishes.get(key)
+        source = before.pod.source if before and before.pod else running_source
+        if source is not None and not desired.may_end(source, self._snapshots, self._order):
+            return None
+        return Wish(None)
+
+    def _tell_conflicts(self, before: desired.Desired) -> None:
+        for conflict in self._desired.conflicts:
+            if conflict in before.conflicts:
+                continue
+            log.warning("%s", conflict)
+            pod = self._desired.pods[conflict.key]
+            self._recorder.event(ports.EventRef(conflict.key, pod.uid), "Warning", "FailedValidation", str(conflict))
+
+    # -- reading --------------------------------------------------------------------------------------
+
+    def wanted(self) -> desired.Desired:
+        """The merged wish now."""
+        with self._lock:
+            return self._desired
+
+    def snapshots(self) -> dict[str, ports.Snapshot]:
+        """The newest snapshot by source."""
+        with self._lock:
+            return dict(self._snapshots)
+
+    def pod(self, key: PodKey) -> Pod | None:
+        """The wanted pod of that key."""
+        with self._lock:
+            return self._desired.pods.get(key)
+
+    # -- holds ----------------------------------------------------------------------------------------
+
+    def hold(self, key: PodKey, held: bool) -> None:
+        """Keep a pod stopped, or let it run again; kept on disk first. Raises errors.StateError."""
+        with self._lock:
+            changed = self._held | {key} if held else self._held - {key}
+            if changed != self._held:
+                rows = sorted([k.namespace, k.name] for k in changed)
+                self._store.write(json.dumps(rows).encode())
+                self._held = changed
+            if self._open:
+                self._spread()
+
+    def held(self) -> frozenset[PodKey]:
+        """The pods a person has stopped."""
+        with self._lock:
+            return self._held
+
+
+def _read(store: Holds) -> frozenset[PodKey]:
+    try:
+        data = store.read()
+        return frozenset(PodKey(str(ns), str(name)) for ns, name in json.loads(data)) if data else frozenset()
+    except (errors.StateError, ValueError, TypeError) as error:
+        log.error("cannot read which pods were stopped by hand: %s; all of them run", error)
+        return frozenset()

@@ -1,0 +1,245 @@
+"""Maps each verb to one call on the runtime, and each outcome to memory and events. Nothing else acts.
+
+Every method takes the pod's `Local` and an action and answers the `Local` after it.  A failure that
+belongs to one container (no image, bad command, missing volume) becomes that container's waiting
+state; any other RuntimeFailure goes up to the reconciler, which backs off and observes anew.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from .. import errors, ports
+from ..core import backoff, stopping
+from ..core.memory import ContainerMemory, PodMemory, Pull, PullState, StartError
+from ..model.actions import Action, Verb
+from ..model.observed import ObservedPod
+from ..model.pod import Container, Pod
+from ..model.status import Waiting
+from . import observer, puller
+from .local import Local
+
+log = logging.getLogger(__name__)
+
+CONFIG_RETRY = 10.0
+"""Seconds until a container that could not be made is tried again, doubling to CONFIG_CAP."""
+CONFIG_CAP = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What acting needs."""
+
+    runtime: ports.Runtime
+    volumes: ports.Volumes
+    observer: observer.Observer
+    puller: puller.Puller
+    recorder: ports.Recorder
+    clock: ports.Clock
+
+
+class Executor:
+    """Carries out single actions."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._t = tools
+        self._table: dict[Verb, Callable[[Local, Action], Local]] = {
+            Verb.PULL_IMAGE: self._pull_image,
+            Verb.CREATE_POD: self._create_pod,
+            Verb.REMOVE_POD: self._remove_pod,
+            Verb.CREATE_CONTAINER: self._create_container,
+            Verb.START_CONTAINER: self._start_container,
+            Verb.STOP_CONTAINER: self._stop_container,
+            Verb.KILL_CONTAINER: self._kill_container,
+            Verb.REMOVE_CONTAINER: self._remove_container,
+            Verb.INSPECT_CONTAINER: self._inspect_container,
+            Verb.REMOVE_DATA: self._remove_data,
+        }
+
+    def do(self, local: Local, action: Action) -> Local:
+        """Carry out `action`. Raises errors.RuntimeFailure or errors.VolumeError."""
+        log.info("%s: %s", local.key, action)
+        return self._table[action.verb](local, action)
+
+    # -- images ---------------------------------------------------------------------------------
+
+    def _pull_image(self, local: Local, action: Action) -> Local:
+        incoming = local.desired is not None and local.desired.config_hash == local.incoming.config_hash
+        pod = local.desired if incoming else local.current
+        memory = local.incoming if incoming else local.memory
+        container = _container(pod, action)
+        if pod is None or container is None:
+            return local
+        known = memory.of(container.name).pull
+        ask = puller.Request(local.key, pod.config_hash, container, local.ref(container.name), known)
+        return local.with_pull(pod.config_hash, container.name, self._t.puller.request(ask))
+
+    # -- sandbox --------------------------------------------------------------------------------
+
+    def _create_pod(self, local: Local, action: Action) -> Local:
+        pod = local.desired
+        if pod is None:
+            return local
+        for container in pod.all_containers:
+            self._t.volumes.binds(pod, container)
+        if action.number:
+            self._event(local, "Normal", "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
+        made = self._t.runtime.create_pod(pod, action.number)
+        return self._saw(replace(local, spec=pod), made)
+
+    def _remove_pod(self, local: Local, action: Action) -> Local:
+        self._t.runtime.remove_pod(action.target)
+        ending = local.memory.ending
+        memory = replace(local.memory, replace_id="", ending=None if ending and ending.keep_data else ending)
+        return self._saw(local.with_memory(memory), None)
+
+    def _remove_data(self, local: Local, action: Action) -> Local:
+        try:
+            self._t.volumes.remove(action.target)
+        except (errors.StateError, errors.VolumeError) as error:
+            log.warning("%s: %s; it is tried again later", local.key, error)
+        return local.with_memory(PodMemory(boot_id=local.memory.boot_id))
+
+    # -- containers -----------------------------------------------------------------------------
+
+    def _create_container(self, local: Local, action: Action) -> Local:
+        pod, container = local.current, _container(local.current, action)
+        if pod is None or container is None or local.observed is None:
+            return local
+        try:
+            binds = self._t.volumes.binds(pod, container)
+            made = self._t.runtime.create_container(local.observed, pod, container, action.number, binds)
+        except errors.ImageMissing:
+            return local.with_pull(pod.config_hash, container.name, self._missing(local, container))
+        except errors.VolumeError as error:
+            event = "FailedMount" if error.reason == "ContainerCreating" else "Failed"
+            return self._not_made(local, container, error.reason, event, str(error))
+        except errors.Permanent as error:
+            return self._not_made(local, container, "CreateContainerError", "Failed", f"Error: {error}")
+        self._event(local, "Normal", "Created", "Container created", container.name)
+        memory = local.memory.update(container.name, **self._created(local, container, action))
+        return self._saw(local.with_memory(memory), observer.with_container(local.observed, made))
+
+    def _created(self, local: Local, container: Container, action: Action) -> dict[str, object]:
+        """How a container's memory changes when a new instance was made."""
+        known = local.memory.of(container.name)
+        changes: dict[str, object] = {
+            "restart_count": action.number,
+            "ended": False,
+            "stopping": None,
+            "waiting": None,
+            "retry_at": 0.0,
+            "failures": 0,
+        }
+        if container.pull_policy == "Always":
+            changes["pull"] = None
+        newest = local.observed.newest(container.name) if local.observed else None
+        if newest is not None:
+            now = self._t.clock.monotonic()
+            changes["backoff"] = backoff.attempt(known.backoff, _finished(newest.finished_mono, known, now), now)
+        return changes
+
+    def _missing(self, local: Local, container: Container) -> Pull:
+        """The image was not there when the container was to be created."""
+        now = self._t.clock.monotonic()
+        known = local.memory.of(container.name).pull
+        if container.pull_policy == "Never":
+            message = f'Container image "{container.image}" is not present with pull policy of Never'
+            self._event(local, "Warning", "ErrImageNeverPull", message, container.name)
+            return Pull(PullState.FAILED, "ErrImageNeverPull", message, now, puller.NEVER_PULL_RETRY)
+        if known is not None and known.state is PullState.FAILED:
+            return known
+        return Pull(PullState.MISSING, at=now)
+
+    def _not_made(self, local: Local, container: Container, reason: str, event: str, message: str) -> Local:
+        known = local.memory.of(container.name)
+        failures = known.failures + 1
+        waiting = Waiting(reason, message.removeprefix("Error: "))
+        if known.waiting != waiting:
+            self._event(local, "Warning", event, message, container.name)
+        retry_at = self._t.clock.monotonic() + backoff.steps(failures, CONFIG_RETRY, CONFIG_CAP)
+        return local.with_memory(
+            local.memory.update(container.name, waiting=waiting, failures=failures, retry_at=retry_at)
+        )
+
+    def _start_container(self, local: Local, action: Action) -> Local:
+        if local.observed is None:
+            return local
+        try:
+            running = self._t.runtime.start_container(local.observed, action.target)
+        except errors.Permanent as error:
+            self._event(local, "Warning", "Failed", f"Error: {error}", action.container)
+            failed = StartError(action.target, str(error), self._t.clock.monotonic())
+            return local.with_memory(
+                local.memory.update(
+                    action.container, start_error=failed, waiting=Waiting("RunContainerError", str(error))
+                )
+            )
+        self._event(local, "Normal", "Started", "Container started", action.container)
+        sandbox = self._with_infra(local, local.observed)
+        return self._saw(local, observer.with_container(sandbox, running))
+
+    def _with_infra(self, local: Local, sandbox: ObservedPod) -> ObservedPod:
+        """The first start brings the infra container and the pod's address: ask for them once."""
+        if not sandbox.infra_id or (sandbox.infra_pid and (sandbox.ips or sandbox.host_network)):
+            return sandbox
+        listed = self._t.runtime.list(local.key)
+        return next((p for p in listed if p.id == sandbox.id), sandbox)
+
+    def _stop_container(self, local: Local, action: Action) -> Local:
+        observed = local.observed.by_id(action.target) if local.observed else None
+        if action.container:
+            self._event(local, "Normal", "Killing", action.reason, action.container)
+        self._t.runtime.signal_container(action.target, observed.stop_signal if observed else "SIGTERM")
+        stop = stopping.begun(action.target, action.number, action.reason, self._t.clock.monotonic())
+        return local.with_memory(local.memory.update(action.container, stopping=stop))
+
+    def _kill_container(self, local: Local, action: Action) -> Local:
+        stop = local.memory.of(action.container).stopping
+        self._t.runtime.signal_container(action.target, "SIGKILL")
+        if stop is None:
+            return local
+        after = stopping.killed(stop, self._t.clock.monotonic())
+        return replace(
+            local, memory=local.memory.update(action.container, stopping=after), stale=local.stale or stop.kills > 0
+        )
+
+    def _remove_container(self, local: Local, action: Action) -> Local:
+        self._t.runtime.remove_container(action.target)
+        if local.observed is None:
+            return local
+        return self._saw(local, observer.without_container(local.observed, action.target))
+
+    def _inspect_container(self, local: Local, action: Action) -> Local:
+        if local.observed is None:
+            return local
+        known = local.observed.by_id(action.target)
+        seen = self._t.runtime.inspect_container(action.target)
+        if known is None:
+            return local
+        if seen.running:
+            seen = replace(known, partial=False)
+        mono = known.finished_mono or seen.finished_mono
+        return self._saw(local, observer.with_container(local.observed, replace(seen, finished_mono=mono)))
+
+    # -- shared -----------------------------------------------------------------------------------
+
+    def _saw(self, local: Local, pod: ObservedPod | None) -> Local:
+        self._t.observer.put(local.key, pod)
+        return replace(local, observed=self._t.observer.get(local.key))
+
+    def _event(self, local: Local, kind: str, reason: str, message: str, container: str = "") -> None:
+        self._t.recorder.event(local.ref(container), kind, reason, message)
+
+
+def _container(pod: Pod | None, action: Action) -> Container | None:
+    return pod.container(action.container) if pod is not None else None
+
+
+def _finished(finished_mono: float, known: ContainerMemory, now: float) -> float:
+    """When the last run ended, for the back-off: now, if nobody saw it."""
+    if known.start_error is not None:
+        return known.start_error.at
+    return finished_mono or now

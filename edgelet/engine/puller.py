@@ -1,0 +1,120 @@
+"""Owns image pulls: one thread, one pull at a time, newest result to the pod that asked (semantics 3.7)."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .. import errors, ports
+from ..core import backoff
+from ..core.memory import Pull, PullState
+from ..model.pod import Container, PodKey
+
+log = logging.getLogger(__name__)
+
+NEVER_PULL_RETRY = 10.0
+"""Seconds until an image that may not be pulled is looked for again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One container of one generation needs its image; `previous` is the last failure, for the back-off."""
+
+    key: PodKey
+    config_hash: str
+    container: Container
+    ref: ports.EventRef
+    previous: Pull | None = None
+
+
+Deliver = Callable[[PodKey, str, str, Pull], None]
+"""(key, config hash, container name, result) -> the pod's mailbox."""
+
+
+class Puller:
+    """Checks and pulls images; bounded because each container asks at most once at a time."""
+
+    def __init__(self, runtime: ports.Runtime, clock: ports.Clock, recorder: ports.Recorder, deliver: Deliver) -> None:
+        self._runtime = runtime
+        self._clock = clock
+        self._recorder = recorder
+        self._deliver = deliver
+        self._queue: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="puller", daemon=True)
+
+    def start(self) -> None:
+        """Begin pulling."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask the thread to end; a pull under way is abandoned (Podman finishes or drops it)."""
+        self._queue.put(None)
+        self._thread.join(1)
+
+    def request(self, request: Request) -> Pull:
+        """The state right now; PULLING = a result will be delivered. Raises errors.RuntimeFailure."""
+        container = request.container
+        if container.pull_policy != "Always" and self._runtime.image(container.image) is not None:
+            return Pull(PullState.READY)
+        if container.pull_policy == "Never":
+            message = f'Container image "{container.image}" is not present with pull policy of Never'
+            self._recorder.event(request.ref, "Warning", "ErrImageNeverPull", message)
+            return Pull(PullState.FAILED, "ErrImageNeverPull", message, self._clock.monotonic(), NEVER_PULL_RETRY)
+        self._queue.put(request)
+        return Pull(PullState.PULLING, at=self._clock.monotonic())
+
+    def _run(self) -> None:
+        while (request := self._queue.get()) is not None:
+            result = self.pull(request)
+            self._deliver(request.key, request.config_hash, request.container.name, result)
+
+    def pull(self, request: Request) -> Pull:
+        """Pull now; the answer says how it went. A present image serves when the registry does not."""
+        image = request.container.image
+        self._recorder.event(request.ref, "Normal", "Pulling", f'Pulling image "{image}"')
+        began = self._clock.monotonic()
+        try:
+            found = self._runtime.pull(image)
+        except errors.RuntimeFailure as error:
+            return self._failed(request, error)
+        took = self._clock.monotonic() - began
+        self._recorder.event(
+            request.ref,
+            "Normal",
+            "Pulled",
+            f'Successfully pulled image "{image}" in {took:.3f}s ({took:.3f}s including waiting).'
+            f" Image size: {found.size} bytes.",
+        )
+        return Pull(PullState.READY)
+
+    def _failed(self, request: Request, error: errors.RuntimeFailure) -> Pull:
+        image = request.container.image
+        if request.container.pull_policy == "Always" and self._present(image):
+            self._recorder.event(
+                request.ref,
+                "Warning",
+                "PullFailedUsingPresent",
+                f'Cannot pull image "{image}": {error}; the image already present on the machine is used',
+            )
+            return Pull(PullState.READY)
+        self._recorder.event(request.ref, "Warning", "Failed", f'Failed to pull image "{image}": {error}')
+        return _again(request, error, self._clock.monotonic())
+
+    def _present(self, image: str) -> bool:
+        try:
+            return self._runtime.image(image) is not None
+        except errors.RuntimeFailure:
+            return False
+
+
+def _again(request: Request, error: errors.RuntimeFailure, now: float) -> Pull:
+    """The failed state with its back-off: first ErrImagePull, then ImagePullBackOff with the cause."""
+    before = request.previous
+    if before is None or before.state is not PullState.FAILED or not before.delay:
+        reason = error.reason if isinstance(error, errors.PullFailed) else "ErrImagePull"
+        return Pull(PullState.FAILED, reason, str(error), now, backoff.INITIAL)
+    message = f'Back-off pulling image "{request.container.image}": {error}'
+    return Pull(PullState.FAILED, "ImagePullBackOff", message, now, min(before.delay * 2, backoff.CAP))

@@ -1,0 +1,272 @@
+"""One step of one pod: observe, plan, act, record. No thread in here; tests drive it directly."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from .. import errors, ports
+from ..core import backoff, phase
+from ..core import memory as memories
+from ..core import plan as planner
+from ..core.absorb import absorb
+from ..core.memory import Ending, PodMemory, Trouble
+from ..model.actions import Action, Plan, Verb
+from ..model.observed import ObservedPod
+from ..model.pod import Pod, PodKey
+from ..model.status import PodStatus
+from .executor import Executor
+from .local import Local
+from .observer import Observer
+
+log = logging.getLogger(__name__)
+
+ROUNDS = 64
+"""Rounds in one step before other work of this pod gets a turn; a step that needs more goes on at once."""
+FIRST_RETRY, RETRY_CAP = 0.5, 15.0
+"""Seconds until a step that the runtime failed is tried again, doubling."""
+
+
+class Statuses(Protocol):
+    """Where newest statuses go (engine.store)."""
+
+    def put(self, pod: Pod, status: PodStatus) -> None:
+        """Replace the pod's status."""
+        ...
+
+    def remove(self, key: PodKey) -> None:
+        """The pod is gone."""
+        ...
+
+
+class Memories(Protocol):
+    """What outlives the agent (engine.states)."""
+
+    def load(self, pod: Pod) -> PodMemory | None:
+        """Memory of this generation from an earlier life; None if there is none."""
+        ...
+
+    def save(self, memory: PodMemory) -> None:
+        """Keep it, if it changed. Never raises."""
+        ...
+
+    def drop(self, uid: str) -> None:
+        """Forget it. Never raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What all pods share."""
+
+    executor: Executor
+    observer: Observer
+    probes: ports.Probes
+    recorder: ports.Recorder
+    statuses: Statuses
+    memories: Memories
+    clock: ports.Clock
+    boot_id: str
+    host_ip: Callable[[], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """After a step: the state, when to look again (None = on news only), and whether all is over."""
+
+    local: Local
+    wake_at: float | None
+    over: bool = False
+
+
+class Reconciler:
+    """Brings one pod after the other nearer to what is wanted."""
+
+    def __init__(self, context: Context) -> None:
+        self._c = context
+
+    def step(self, local: Local) -> Stepped:
+        """Act until nothing is left to do now, or something failed."""
+        for _ in range(ROUNDS):
+            local = self._look(local)
+            plan = planner.plan(local.scene(self._c.probes.verdicts(local.key), self._c.clock.monotonic()))
+            self._note_back_off(local, plan)
+            local = self._publish(replace(self._ending(local, plan), waiting=plan.waiting))
+            if not plan.actions:
+                return self._rest(local, plan)
+            local = self._act(local, plan)
+        return Stepped(local, self._c.clock.monotonic())
+
+    # -- observe ----------------------------------------------------------------------------------
+
+    def _look(self, local: Local) -> Local:
+        """The newest observation, memory brought up to it, and a new generation adopted."""
+        if local.stale:
+            local = self._refresh(local)
+        observed = self._c.observer.get(local.key)
+        local = replace(local, observed=observed)
+        local = local.with_memory(absorb(self._adopt(local), observed))
+        return self._expect(replace(local, spec=local.current))
+
+    def _refresh(self, local: Local) -> Local:
+        try:
+            self._c.observer.refresh(local.key)
+        except errors.RuntimeFailure as error:
+            return self._trouble(local, error)
+        return replace(local, stale=False)
+
+    def _adopt(self, local: Local) -> PodMemory:
+        """The memory that fits what runs, or what is about to run."""
+        memory = local.memory if local.memory.boot_id else replace(local.memory, boot_id=self._c.boot_id)
+        if memory.uid:
+            return memory
+        pod, observed = local.desired, local.observed
+        if observed is not None and (pod is None or observed.config_hash != pod.config_hash):
+            return memory
+        if pod is None:
+            return memory
+        if local.incoming.config_hash == pod.config_hash:
+            return local.incoming
+        return self._c.memories.load(pod) or memories.fresh(pod, self._c.boot_id, self._c.clock.time())
+
+    def _expect(self, local: Local) -> Local:
+        """Keep a memory for the generation that is to come while another one runs."""
+        pod = local.desired
+        if pod is None or pod.config_hash in (local.memory.config_hash, local.incoming.config_hash):
+            return local
+        return replace(local, incoming=memories.fresh(pod, self._c.boot_id, self._c.clock.time()))
+
+    # -- act ----------------------------------------------------------------------------------------
+
+    def _act(self, local: Local, plan: Plan) -> Local:
+        for action in plan.actions:
+            uid = local.memory.uid
+            try:
+                local = self._c.executor.do(local, action)
+            except (errors.RuntimeFailure, errors.VolumeError) as error:
+                return self._failed(local, action, error)
+            if action.verb is Verb.REMOVE_DATA:
+                self._c.memories.drop(uid)
+        return local.with_memory(replace(local.memory, trouble=None))
+
+    def _failed(self, local: Local, action: Action, error: errors.EdgeletError) -> Local:
+        if action.verb is Verb.CREATE_POD:
+            reason = "FailedMount" if isinstance(error, errors.VolumeError) else "FailedCreatePodSandBox"
+            prefix = "" if isinstance(error, errors.VolumeError) else "Failed to create pod sandbox: "
+            self._event_once(local, reason, f"{prefix}{error}", error)
+        elif action.verb in (Verb.REMOVE_POD, Verb.STOP_CONTAINER, Verb.KILL_CONTAINER):
+            self._event_once(local, "FailedKillPod", f"error killing pod: {error}", error)
+        log.warning("%s: cannot %s: %s", local.key, action.verb.value, error)
+        return self._trouble(replace(local, stale=not isinstance(error, errors.VolumeError)), error)
+
+    def _event_once(self, local: Local, reason: str, message: str, error: Exception) -> None:
+        trouble = local.memory.trouble
+        if trouble is None or trouble.message != str(error):
+            self._c.recorder.event(local.ref(), "Warning", reason, message)
+
+    def _trouble(self, local: Local, error: errors.EdgeletError) -> Local:
+        """Back off; the first surprise (a name taken, a thing gone) is looked at again at once."""
+        failures = local.memory.trouble.failures + 1 if local.memory.trouble else 1
+        surprise = isinstance(error, errors.Conflict | errors.NotFound)
+        delay = 0.0 if surprise and failures == 1 else backoff.steps(failures, FIRST_RETRY, RETRY_CAP)
+        trouble = Trouble(str(error), failures, self._c.clock.monotonic() + delay)
+        return local.with_memory(replace(local.memory, trouble=trouble))
+
+    # -- record -------------------------------------------------------------------------------------
+
+    def _ending(self, local: Local, plan: Plan) -> Local:
+        """A pod whose end has begun stays ending until it is gone."""
+        if not plan.ending or local.memory.ending:
+            return local
+        ending = Ending(plan.ending, plan.keep_data, self._c.clock.time())
+        return local.with_memory(replace(local.memory, ending=ending))
+
+    def _note_back_off(self, local: Local, plan: Plan) -> None:
+        for name, waiting in plan.waiting.items():
+            if waiting == local.waiting.get(name):
+                continue
+            pod = local.current
+            if waiting.reason == "CrashLoopBackOff" and pod is not None:
+                where = f"{pod.name}_{pod.namespace}({pod.uid})"
+                text = f"Back-off restarting failed container {name} in pod {where}"
+                self._c.recorder.event(local.ref(name), "Warning", "BackOff", text)
+            elif waiting.reason == "ImagePullBackOff":
+                self._c.recorder.event(local.ref(name), "Normal", "BackOff", waiting.message.partition(": ")[0])
+
+    def _publish(self, local: Local) -> Local:
+        pod = local.current or local.desired
+        if pod is None:
+            return local
+        status = phase.status(
+            phase.Facts(
+                pod=pod,
+                observed=local.observed,
+                memory=local.memory,
+                wall=self._c.clock.time(),
+                verdicts=self._c.probes.verdicts(local.key),
+                waiting=local.waiting,
+                previous=local.status,
+                held=local.held,
+                host_ip=self._c.host_ip(),
+                note=_note(local),
+            )
+        )
+        self._c.statuses.put(pod, status)
+        return replace(local, status=status)
+
+    def _rest(self, local: Local, plan: Plan) -> Stepped:
+        """Nothing to do now: tell the prober what runs, keep what must last."""
+        over = local.desired is None and local.observed is None and not local.memory.uid
+        if over:
+            self._c.probes.forget(local.key)
+            self._c.statuses.remove(local.key)
+            return Stepped(local, None, over=True)
+        self._c.probes.sync(local.key, _targets(local))
+        if local.memory.uid and local.current is not None:
+            self._c.memories.save(local.memory)
+        return Stepped(local, plan.wake_at)
+
+
+def _note(local: Local) -> str:
+    """What keeps a new version of the pod from running, while the old one still does."""
+    if local.desired is None or local.memory.config_hash in ("", local.desired.config_hash):
+        return ""
+    for container in local.desired.all_containers:
+        pull = local.incoming.of(container.name).pull
+        if pull is not None and pull.reason:
+            return f"a new version waits for image {container.image}: {pull.message}"
+    return "a new version is about to replace it"
+
+
+def _targets(local: Local) -> tuple[ports.Target, ...]:
+    """The running containers that have probes, unless the pod is ending."""
+    pod, observed = local.current, local.observed
+    if pod is None or observed is None or local.memory.ending is not None:
+        return ()
+    return tuple(_each_target(local, pod, observed))
+
+
+def _each_target(local: Local, pod: Pod, observed: ObservedPod) -> list[ports.Target]:
+    found = []
+    for container in pod.all_containers:
+        instance = observed.newest(container.name)
+        probed = container.liveness or container.readiness or container.startup
+        if instance is None or not instance.running or not probed:
+            continue
+        ip = "" if observed.host_network else next(iter(observed.ips), "")
+        found.append(
+            ports.Target(
+                key=local.key,
+                uid=pod.uid,
+                container=container,
+                container_id=instance.id,
+                pid=instance.pid,
+                oci_config=instance.oci_config,
+                ip=ip,
+                started_mono=instance.started_mono,
+                field_path=local.ref(container.name).field_path,
+            )
+        )
+    return found

@@ -1,0 +1,207 @@
+"""One thread and one mailbox per pod around `Reconciler.step`: newest wish wins, one wake signal.
+
+A pod's worker is the only thread that touches its state, so a slow pod delays no other one.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from .. import ports
+from ..core.memory import Pull
+from ..model.pod import Pod, PodKey
+from .local import Local
+from .reconciler import Reconciler, Stepped
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is wanted of one pod."""
+
+    pod: Pod | None
+    held: bool = False
+
+
+class Mailbox:
+    """One pending slot per kind of news; putting never blocks, and never makes a backlog."""
+
+    def __init__(self) -> None:
+        self._news = threading.Condition()
+        self._wish: Wish | None = None
+        self._restart = False
+        self._stale = False
+        self._pulls: dict[tuple[str, str], Pull] = {}
+        self._woken = False
+        self._closed = False
+
+    def wish(self, wish: Wish) -> None:
+        """The newest wish replaces an older one that was not read yet."""
+        with self._news:
+            self._wish = wish
+            self._signal()
+
+    def restart(self) -> None:
+        """Replace the sandbox and all containers once."""
+        with self._news:
+            self._restart = True
+            self._signal()
+
+    def pulled(self, config_hash: str, container: str, pull: Pull) -> None:
+        """The result of a pull."""
+        with self._news:
+            self._pulls[config_hash, container] = pull
+            self._signal()
+
+    def wake(self, stale: bool = False) -> None:
+        """Look again; `stale` = ask the runtime first."""
+        with self._news:
+            self._stale = self._stale or stale
+            self._signal()
+
+    def close(self) -> None:
+        """End the worker after its present step."""
+        with self._news:
+            self._closed = True
+            self._signal()
+
+    def _signal(self) -> None:
+        self._woken = True
+        self._news.notify()
+
+    @property
+    def empty(self) -> bool:
+        """No news has come since the last `take`."""
+        with self._news:
+            return not self._woken
+
+    def wait(self, seconds: float | None) -> bool:
+        """Until there is news or the time is over; False = closed."""
+        with self._news:
+            if not self._woken:
+                self._news.wait(seconds)
+            return not self._closed
+
+    def take(self, local: Local) -> Local:
+        """`local` with all news applied."""
+        with self._news:
+            self._woken = False
+            if self._wish is not None:
+                local = replace(local, desired=self._wish.pod, held=self._wish.held)
+                self._wish = None
+            for (config_hash, container), pull in self._pulls.items():
+                local = local.with_pull(config_hash, container, pull)
+            self._pulls.clear()
+            if self._restart and local.observed is not None:
+                local = local.with_memory(replace(local.memory, replace_id=local.observed.id))
+            self._restart = False
+            local = replace(local, stale=local.stale or self._stale)
+            self._stale = False
+            return local
+
+
+class Workers:
+    """All pods' workers by key; made on demand, ended when their pod is gone for good."""
+
+    def __init__(self, clock: ports.Clock, broken: Callable[[str], None]) -> None:
+        self._clock = clock
+        self._broken = broken
+        self._lock = threading.Lock()
+        self._boxes: dict[PodKey, Mailbox] = {}
+        self._threads: dict[PodKey, threading.Thread] = {}
+        self._closed = False
+        self._reconciler: Reconciler | None = None
+
+    def use(self, reconciler: Reconciler) -> None:
+        """Give the workers their step (it needs `wake` and `pulled` itself, hence not in the constructor)."""
+        self._reconciler = reconciler
+
+    def wish(self, key: PodKey, wish: Wish) -> None:
+        """Tell a pod's worker what is wanted; a worker is made if there is none."""
+        with self._lock:
+            if self._closed:
+                return
+            box = self._boxes.get(key)
+            if box is None:
+                box = self._boxes[key] = Mailbox()
+                thread = threading.Thread(target=self._run, args=(key, box), name=f"pod {key}", daemon=True)
+                self._threads[key] = thread
+                thread.start()
+            box.wish(wish)
+
+    def wake(self, key: PodKey) -> None:
+        """Look again at one pod; unknown pods are nobody's business."""
+        with self._lock:
+            box = self._boxes.get(key)
+        if box is not None:
+            box.wake()
+
+    def pulled(self, key: PodKey, config_hash: str, container: str, pull: Pull) -> None:
+        """Deliver the result of a pull."""
+        with self._lock:
+            box = self._boxes.get(key)
+        if box is not None:
+            box.pulled(config_hash, container, pull)
+
+    def restart(self, key: PodKey) -> bool:
+        """Restart one pod; False = there is no such pod."""
+        with self._lock:
+            box = self._boxes.get(key)
+        if box is None:
+            return False
+        box.restart()
+        return True
+
+    def keys(self) -> frozenset[PodKey]:
+        """The pods that have a worker."""
+        with self._lock:
+            return frozenset(self._boxes)
+
+    def stop(self, seconds: float) -> list[PodKey]:
+        """End all workers; answers those that did not end in time (stuck in a call)."""
+        with self._lock:
+            self._closed = True
+            boxes, threads = list(self._boxes.values()), dict(self._threads)
+        for box in boxes:
+            box.close()
+        until = self._clock.monotonic() + seconds
+        for thread in threads.values():
+            thread.join(max(0.0, until - self._clock.monotonic()))
+        return [key for key, thread in threads.items() if thread.is_alive()]
+
+    def _run(self, key: PodKey, box: Mailbox) -> None:
+        """Thread body. A fault in our own code is loud and takes the process down for a restart."""
+        try:
+            self._loop(key, box)
+        except Exception:
+            log.exception("the worker of pod %s has failed; this is a fault in edgelet", key)
+            self._broken(f"the worker of pod {key} has failed")
+
+    def _loop(self, key: PodKey, box: Mailbox) -> None:
+        local = Local(key)
+        box.wait(None)
+        while True:
+            stepped = self._step(box.take(local))
+            local = stepped.local
+            if stepped.over and self._retire(key, box):
+                return
+            seconds = None if stepped.wake_at is None else max(0.0, stepped.wake_at - self._clock.monotonic())
+            if not box.wait(seconds):
+                return
+
+    def _step(self, local: Local) -> Stepped:
+        if self._reconciler is None:
+            raise RuntimeError("Workers.use was not called")
+        return self._reconciler.step(local)
+
+    def _retire(self, key: PodKey, box: Mailbox) -> bool:
+        with self._lock:
+            if not box.empty:
+                return False
+            self._boxes.pop(key, None)
+            self._threads.pop(key, None)
+            return True
