@@ -191,6 +191,7 @@ class FakeRuntime:
         """See ports.Runtime."""
         with self._lock:
             fault = self._enter("signal_container", container_id, signal)
+            self._signal_infra(container_id)
             box = self._boxes.get(container_id)
             if box is not None and box.seen.running:
                 box.signals.append(signal)
@@ -253,13 +254,13 @@ class FakeRuntime:
                     box.seen = replace(box.seen, state=State.CREATED, pid=0, conmon_pid=0)
             for pod in self._pods.values():
                 if pod.infra_id:
-                    self._pods[pod.id] = replace(pod, infra_running=False, infra_pid=0, ips=())
+                    self._pods[pod.id] = replace(pod, infra_dead=False, infra_pid=0, ips=())
 
     def kill_infra(self, key: PodKey) -> None:
         """The infra container of the pod ends; its other containers go on."""
         with self._lock:
             pod = next(p for p in self._pods.values() if p.key == key and p.infra_id)
-            self._pods[pod.id] = replace(pod, infra_running=False, infra_pid=0, ips=())
+            self._pods[pod.id] = replace(pod, infra_dead=True, infra_pid=0, ips=())
 
     def kill_conmon(self, name_or_id: str) -> None:
         """Podman now says `running` for ever and cannot remove the container, until `repair`."""
@@ -325,7 +326,6 @@ class FakeRuntime:
             boot_id=self.boot_id,
             grace=pod.grace,
             infra_id="" if bare else self._id("ff"),
-            infra_running=bare,
             created_at=self.clock.time(),
             host_network=pod.host_network,
             attempt=attempt,
@@ -349,13 +349,18 @@ class FakeRuntime:
         boxes = [b.seen for b in self._boxes.values() if b.pod_id == pod.id]
         return replace(pod, containers=tuple(sorted(boxes, key=lambda c: (c.name, c.restart_count, c.created_at))))
 
+    def _signal_infra(self, container_id: str) -> None:
+        for pod in tuple(self._pods.values()):
+            if pod.infra_id == container_id and pod.infra_pid:
+                self._pods[pod.id] = replace(pod, infra_dead=True, infra_pid=0, ips=())
+
     def _start_infra(self, pod_id: str) -> None:
         pod = self._pods[pod_id]
-        if pod.infra_running:
+        if pod.infra_pid or not pod.infra_id:
             return
         self._serial += 1
         ips = () if pod.host_network else (f"10.88.0.{self._serial % 250 + 2}",)
-        self._pods[pod_id] = replace(pod, infra_running=True, infra_pid=10_000 + self._serial, ips=ips)
+        self._pods[pod_id] = replace(pod, infra_dead=False, infra_pid=10_000 + self._serial, ips=ips)
 
     def _run(self, box: _Box) -> None:
         self._serial += 1

@@ -1,0 +1,311 @@
+"""ports.Runtime on Podman: ten dull methods that send what `spec` built and return what `seen` read.
+
+Owns the knowledge that no answer carries: which ids are ours, and the monotonic times of containers,
+fixed at first sight.  Both are bounded by what Podman lists.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote
+
+from ... import errors
+from ...model import labels
+from ...model.layout import Layout
+from ...model.observed import Bind, Image, ObservedContainer, ObservedPod, State
+from ...model.pod import Container, Pod, PodKey
+from ...ports import Clock
+from . import api, images, seen, spec
+from .times import Times
+
+log = logging.getLogger(__name__)
+
+DEFAULT_LOG_MAX = 10 * 1024 * 1024
+CREATE_SECONDS = 120.0
+
+Warn = Callable[[PodKey, str], None]
+
+
+def _to_log(key: PodKey, message: str) -> None:
+    log.warning("pod %s: %s", key, message)
+
+
+class Podman:
+    """See ports.Runtime. Thread-safe.
+
+    connection: where Podman answers.  owner: id of this agent (label and name suffix).  layout:
+    paths of logs.  facts: what the host can apply.  boot_id: written on what we create.  log_max:
+    size in bytes at which our own rotation works; Podman's net is twice that.  warn: told what a
+    container has to go without.
+    """
+
+    def __init__(
+        self,
+        connection: api.Connection,
+        owner: str,
+        layout: Layout,
+        clock: Clock,
+        *,
+        boot_id: str,
+        facts: spec.HostFacts | None = None,
+        log_max: int = DEFAULT_LOG_MAX,
+        network: str = "podman",
+        warn: Warn = _to_log,
+    ) -> None:
+        self._api = api.Api(connection)
+        self._naming = spec.Naming(owner, boot_id)
+        self._layout = layout
+        self._facts = facts or spec.HostFacts()
+        self._log_cap = 2 * log_max
+        self._network = network
+        self._warn = warn
+        self._memory = _Memory(Times(clock))
+
+    def version(self) -> str:
+        """Podman's version; takes 0.4 s on 4.3, so asked once."""
+        return str(self._api.get("version", timeout=30.0).get("Version", ""))
+
+    # ---- ports.Runtime ----------------------------------------------------------------------
+
+    def list(self, key: PodKey | None = None) -> tuple[ObservedPod, ...]:
+        """See ports.Runtime. Two calls, and one inspect per container whose state changed since the last."""
+        extra = {} if key is None else {labels.POD_NAME: key.name, labels.POD_NAMESPACE: key.namespace}
+        filters = spec.label_filter(self._naming, extra)
+        pods = self._api.get("pods/json", {"filters": filters})
+        rows = self._api.get("containers/json", {"all": "true", "filters": filters})
+        answer = self._observe(pods, rows)
+        if key is None:
+            self._memory.keep({r["Id"] for r in rows} | {p["Id"] for p in pods})
+        return answer
+
+    def create_pod(self, pod: Pod, attempt: int) -> ObservedPod:
+        """See ports.Runtime."""
+        body = spec.pod_body(pod, self._naming, attempt, self._network)
+        made = self._api.post("pods/create", body=body, timeout=CREATE_SECONDS, creating=True)
+        self._memory.own(made["Id"])
+        found = self.list(pod.key)
+        pod_seen = next((p for p in found if p.id == made["Id"]), None)
+        if pod_seen is None:
+            raise errors.NotFound(f"cannot create pod {pod.key}: it was removed at once by somebody else")
+        return pod_seen
+
+    def remove_pod(self, pod_id: str) -> None:
+        """See ports.Runtime."""
+        if self._is_ours(f"pods/{pod_id}/json", pod_id):
+            # timeout 0: whoever wanted a grace period has had it
+            self._gone_is_fine(f"pods/{pod_id}", {"force": "true", "timeout": "0"})
+
+    def create_container(
+        self, sandbox: ObservedPod, pod: Pod, container: Container, restart_count: int, binds: tuple[Bind, ...]
+    ) -> ObservedContainer:
+        """See ports.Runtime."""
+        path = self._layout.log_path(pod.namespace, pod.name, pod.uid, container.name, restart_count)
+        _make_log_dir(path)
+        instance = spec.Instance(sandbox.id, restart_count, binds, path, self._log_cap, self._facts)
+        body = spec.container_body(pod, container, instance, self._naming)
+        for sentence in spec.dropped_limits(container, self._facts):
+            self._warn(pod.key, sentence)
+        made = self._api.post("containers/create", body=body, timeout=CREATE_SECONDS, creating=True)
+        self._memory.own(made["Id"])
+        return self.inspect_container(made["Id"])
+
+    def start_container(self, sandbox: ObservedPod, container_id: str) -> ObservedContainer:
+        """See ports.Runtime."""
+        self._require_ours(container_id)
+        try:
+            self._start(container_id)
+        except errors.Temporary as error:
+            if "internal libpod error" in str(error) and sandbox.infra_id:
+                self._start(sandbox.infra_id)  # Podman hides why the infra container failed: ask for that alone
+            raise
+        return self.inspect_container(container_id)
+
+    def signal_container(self, container_id: str, signal: str) -> None:
+        """See ports.Runtime."""
+        if not self._is_ours(f"containers/{container_id}/json", container_id):
+            return
+        try:
+            self._api.post(f"containers/{container_id}/kill", {"signal": signal})
+        except errors.NotFound:
+            return
+        except errors.Temporary as error:
+            if "can only kill running containers" not in str(error):
+                raise
+
+    def remove_container(self, container_id: str) -> None:
+        """See ports.Runtime."""
+        if self._is_ours(f"containers/{container_id}/json", container_id):
+            self._gone_is_fine(f"containers/{container_id}", {"force": "true", "v": "true", "timeout": "0"})
+
+    def inspect_container(self, container_id: str) -> ObservedContainer:
+        """See ports.Runtime."""
+        answer = self._api.get(f"containers/{container_id}/json")
+        if not self._mine(answer.get("Config") or {}):
+            raise errors.NotFound(f"cannot inspect container {container_id}: it is not one of ours")
+        return self._memory.remember(seen.inspected(answer), seen.details(answer))
+
+    def image(self, reference: str) -> Image | None:
+        """See ports.Runtime."""
+        try:
+            return seen.image(self._api.get(f"images/{quote(reference, safe='')}/json"))
+        except (errors.ImageMissing, errors.NotFound):
+            return None
+
+    def pull(self, reference: str) -> Image:
+        """See ports.Runtime."""
+        images.pull(self._api, reference)
+        found = self.image(reference)
+        if found is None:
+            raise errors.PullFailed(f"cannot pull {reference}: Podman says it did, but does not have it")
+        return found
+
+    # ---- inside -----------------------------------------------------------------------------
+
+    def _start(self, container_id: str) -> None:
+        self._api.post(f"containers/{container_id}/start", timeout=CREATE_SECONDS, creating=True)
+
+    def _observe(self, pods: Any, rows: Any) -> tuple[ObservedPod, ...]:
+        infra = {r["Id"]: r for r in rows if r.get("IsInfra")}
+        inside: dict[str, list[ObservedContainer]] = {}
+        for row in rows:
+            if not row.get("IsInfra"):
+                inside.setdefault(row.get("Pod") or "", []).append(self._container(row))
+        found = []
+        for row in pods:
+            infra_row = infra.get(row.get("InfraId") or "")
+            base = seen.pod(row, infra_row, self._addresses(infra_row))
+            mine = sorted(inside.get(base.id, []), key=lambda c: (c.name, c.restart_count, c.created_at))
+            found.append(replace(base, containers=tuple(mine)))
+        self._memory.own(*(p["Id"] for p in pods), *(r["Id"] for r in rows))
+        return tuple(found)
+
+    def _container(self, row: seen.Answer) -> ObservedContainer:
+        base = seen.container(row, None)
+        if base.state in (State.CREATED, State.UNKNOWN):
+            return base
+        known = self._memory.recall(base, _row_key(row))
+        if known is not None:
+            return known
+        try:
+            answer = self._api.get(f"containers/{base.id}/json")
+        except errors.NotFound:
+            return base
+        return self._memory.remember(seen.inspected(answer), seen.details(answer), _row_key(row))
+
+    def _addresses(self, infra: seen.Answer | None) -> tuple[str, ...]:
+        """The pod's addresses, asked for once per start of its infra container."""
+        if infra is None or seen.state(infra) is not State.RUNNING:
+            return ()
+        known = self._memory.addresses(infra["Id"], infra.get("Pid") or 0)
+        if known is not None:
+            return known
+        try:
+            found = seen.details(self._api.get(f"containers/{infra['Id']}/json")).ips
+        except errors.NotFound:
+            return ()
+        self._memory.set_addresses(infra["Id"], infra.get("Pid") or 0, found)
+        return found
+
+    def _mine(self, row: seen.Answer) -> bool:
+        return seen.row_labels(row).get(labels.OWNER) == self._naming.owner
+
+    def _is_ours(self, path: str, target: str) -> bool:
+        """False = gone. Raises NotFound for another's: we never touch what does not carry our label."""
+        if self._memory.owns(target):
+            return True
+        try:
+            answer = self._api.get(path)
+        except errors.NotFound:
+            return False
+        if not self._mine(answer) and not self._mine(answer.get("Config") or {}):
+            raise errors.NotFound(f"cannot touch {target}: it is not one of ours")
+        self._memory.own(target)
+        return True
+
+    def _require_ours(self, container_id: str) -> None:
+        if not self._is_ours(f"containers/{container_id}/json", container_id):
+            raise errors.NotFound(f"cannot start container {container_id}: there is none")
+
+    def _gone_is_fine(self, path: str, params: dict[str, str]) -> None:
+        try:
+            self._api.delete(path, params)
+        except errors.NotFound:
+            return
+
+
+def _row_key(row: seen.Answer) -> tuple[object, ...]:
+    """Changes whenever the container was started or has ended since."""
+    return (str(row.get("State")), row.get("Pid"), row.get("StartedAt"), row.get("ExitedAt"))
+
+
+def _make_log_dir(path: str) -> None:
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+    except OSError as error:
+        raise errors.Temporary(f"cannot create the log directory {os.path.dirname(path)}: {error.strerror}") from error
+
+
+class _Memory:
+    """What was learnt of objects by id; forgets what is not listed any more."""
+
+    def __init__(self, times: Times) -> None:
+        self._times = times
+        self._lock = threading.Lock()
+        self._ours: set[str] = set()
+        self._containers: dict[str, tuple[tuple[object, ...], ObservedContainer]] = {}
+        self._addresses: dict[str, tuple[int, tuple[str, ...]]] = {}
+
+    def own(self, *ids: str) -> None:
+        with self._lock:
+            self._ours.update(ids)
+
+    def owns(self, target: str) -> bool:
+        with self._lock:
+            return target in self._ours
+
+    def keep(self, ids: set[str]) -> None:
+        """Forget all others, except what was created while the list was under way."""
+        with self._lock:
+            self._containers = {i: v for i, v in self._containers.items() if i in ids}
+            self._addresses = {i: v for i, v in self._addresses.items() if i in ids}
+            self._ours &= ids
+        self._times.keep(ids)
+
+    def recall(self, base: ObservedContainer, key: tuple[object, ...]) -> ObservedContainer | None:
+        with self._lock:
+            known = self._containers.get(base.id)
+        return known[1] if known is not None and known[0] == key else None
+
+    def remember(
+        self, what: ObservedContainer, more: seen.Details, key: tuple[object, ...] | None = None
+    ) -> ObservedContainer:
+        fixed = self._times.fix(what)
+        if key is None:
+            key = _inspect_key(what, more)
+        with self._lock:
+            self._containers[what.id] = (key, fixed)
+        return fixed
+
+    def addresses(self, infra_id: str, pid: int) -> tuple[str, ...] | None:
+        with self._lock:
+            known = self._addresses.get(infra_id)
+        return known[1] if known is not None and known[0] == pid else None
+
+    def set_addresses(self, infra_id: str, pid: int, found: tuple[str, ...]) -> None:
+        with self._lock:
+            self._addresses[infra_id] = (pid, found)
+
+
+GO_ZERO = -62135596800
+
+
+def _inspect_key(what: ObservedContainer, more: seen.Details) -> tuple[object, ...]:
+    """The `_row_key` that the next list will show if nothing changes: whole seconds."""
+    started = int(more.started_at) if more.started_at else GO_ZERO
+    ended = int(more.finished_at) if more.finished_at else GO_ZERO
+    return (what.state.value, more.pid, started, ended)

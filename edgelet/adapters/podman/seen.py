@@ -1,0 +1,214 @@
+"""Pure: what Podman's list and inspect answers say, as `model.observed` values.
+
+List answers carry whole seconds and no conmon; `Details`, from one inspect per state change, carries the rest.
+"""
+
+from __future__ import annotations
+
+import datetime
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...model import labels
+from ...model.observed import Image, ObservedContainer, ObservedPod, State
+from ...model.pod import PodKey
+
+Answer = Mapping[str, Any]
+
+STATES = {
+    "created": State.CREATED,
+    "configured": State.CREATED,
+    "initialized": State.CREATED,
+    "running": State.RUNNING,
+    "stopping": State.RUNNING,
+    "paused": State.RUNNING,
+    "exited": State.EXITED,
+    "stopped": State.EXITED,
+    "dead": State.EXITED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What only an inspect tells. Times are epoch seconds, 0 = never."""
+
+    started_at: float = 0.0
+    finished_at: float = 0.0
+    pid: int = 0
+    conmon_pid: int = 0
+    oci_config: str = ""
+    oom_killed: bool = False
+    error: str = ""
+    exit_code: int = 0
+    stop_signal: str = "SIGTERM"
+    log_path: str = ""
+    ips: tuple[str, ...] = ()
+
+
+def details(answer: Answer) -> Details:
+    """From the answer of containers/<id>/json."""
+    state = answer["State"]
+    config = answer.get("Config") or {}
+    log_config = (answer.get("HostConfig") or {}).get("LogConfig") or {}
+    return Details(
+        started_at=epoch(state.get("StartedAt", "")),
+        finished_at=epoch(state.get("FinishedAt", "")),
+        pid=state.get("Pid") or 0,
+        conmon_pid=state.get("ConmonPid") or 0,
+        oci_config=answer.get("OCIConfigPath") or "",
+        oom_killed=bool(state.get("OOMKilled")),
+        error=state.get("Error") or "",
+        exit_code=state.get("ExitCode") or 0,
+        stop_signal=signal_name(config.get("StopSignal")),
+        log_path=log_config.get("Path") or "",
+        ips=addresses(answer.get("NetworkSettings") or {}),
+    )
+
+
+def addresses(settings: Answer) -> tuple[str, ...]:
+    """IPv4 then IPv6 addresses of all networks."""
+    networks = (settings.get("Networks") or {}).values()
+    found = [n.get(field) for field in ("IPAddress", "GlobalIPv6Address") for n in networks]
+    return tuple(dict.fromkeys(a for a in found if a))
+
+
+def signal_name(value: object) -> str:
+    """Podman 4 tells a number, Podman 5 a name."""
+    if isinstance(value, str) and value and not value.isdigit():
+        return value if value.startswith("SIG") else f"SIG{value}"
+    number = int(value) if isinstance(value, (int, str)) and value else int(signal.SIGTERM)
+    if number > int(signal.SIGRTMIN):
+        return f"SIGRTMIN+{number - int(signal.SIGRTMIN)}"
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "SIGTERM"
+
+
+def epoch(text: str) -> float:
+    """Epoch seconds of an RFC 3339 time with up to nine digits; Go's zero time gives 0."""
+    if not text or text.startswith("0001-"):
+        return 0.0
+    head, _, tail = text.partition(".")
+    digits = tail[: len(tail) - len(tail.lstrip("0123456789"))]
+    zone = tail[len(digits) :] if tail else ""
+    moment = datetime.datetime.fromisoformat(head + zone if tail else text)
+    return moment.timestamp() + (float(f"0.{digits}") if digits else 0.0)
+
+
+def state(row: Answer) -> State:
+    """A container row's state."""
+    return STATES.get(str(row.get("State", "")).lower(), State.UNKNOWN)
+
+
+def row_labels(row: Answer) -> Mapping[str, str]:
+    """Labels of a row; Podman says null for none."""
+    return row.get("Labels") or {}
+
+
+def container(row: Answer, seen: Details | None) -> ObservedContainer:
+    """One row of containers/json, with details where they were asked for; the *_mono fields stay 0."""
+    marks = row_labels(row)
+    what = state(row)
+    basic = ObservedContainer(
+        id=row["Id"],
+        name=marks.get(labels.CONTAINER_NAME, ""),
+        state=what,
+        restart_count=_int(marks.get(labels.RESTART_COUNT)),
+        image=row.get("Image") or "",
+        image_id=_image_id(row.get("ImageID") or ""),
+        created_at=epoch(row.get("Created") or ""),
+        grace=_grace(marks),
+    )
+    return basic if seen is None else with_details(basic, seen)
+
+
+def inspected(answer: Answer) -> ObservedContainer:
+    """The answer of containers/<id>/json as an observation."""
+    config = answer.get("Config") or {}
+    row = {
+        "Id": answer["Id"],
+        "Labels": config.get("Labels"),
+        "State": answer["State"].get("Status"),
+        "Image": answer.get("ImageName"),
+        "ImageID": answer.get("Image"),
+        "Created": answer.get("Created"),
+    }
+    return container(row, details(answer))
+
+
+def with_details(seen: ObservedContainer, more: Details) -> ObservedContainer:
+    """Fill in what an inspect told."""
+    exited = seen.state is State.EXITED
+    return replace(
+        seen,
+        pid=more.pid if seen.running else 0,
+        conmon_pid=more.conmon_pid if seen.running else 0,
+        oci_config=more.oci_config,
+        started_at=more.started_at,
+        finished_at=more.finished_at if exited else 0.0,
+        exit_code=more.exit_code if exited else None,
+        oom_killed=more.oom_killed and exited,
+        error=more.error,
+        log_path=more.log_path,
+        stop_signal=more.stop_signal,
+    )
+
+
+def pod(row: Answer, infra: Answer | None, ips: tuple[str, ...]) -> ObservedPod:
+    """One row of pods/json; `infra` is its infra container's row of containers/json, if it has one."""
+    marks = row_labels(row)
+    infra_id = row.get("InfraId") or ""
+    infra_state = State.CREATED if infra is None else state(infra)
+    running = infra_state is State.RUNNING
+    return ObservedPod(
+        key=PodKey(marks.get(labels.POD_NAMESPACE, ""), marks.get(labels.POD_NAME, "")),
+        id=row["Id"],
+        uid=marks.get(labels.POD_UID, ""),
+        config_hash=marks.get(labels.CONFIG_HASH, ""),
+        source=marks.get(labels.SOURCE, ""),
+        boot_id=marks.get(labels.BOOT_ID, ""),
+        grace=_int(marks.get(labels.GRACE), 30),
+        infra_id=infra_id,
+        infra_dead=infra_state is State.EXITED,
+        infra_pid=(infra or {}).get("Pid") or 0 if running else 0,
+        created_at=epoch(row.get("Created") or ""),
+        ips=ips if running else (),
+        host_network=marks.get(labels.HOST_NETWORK) == "true",
+        attempt=_int(marks.get(labels.ATTEMPT)),
+    )
+
+
+def image(answer: Answer) -> Image:
+    """The answer of images/<name>/json."""
+    config = answer.get("Config") or {}
+    return Image(
+        id=_image_id(answer.get("Id") or ""),
+        digest=_repo_digest(answer),
+        size=answer.get("Size") or 0,
+        user=config.get("User") or answer.get("User") or "",
+        stop_signal=str(config.get("StopSignal") or ""),
+    )
+
+
+def _repo_digest(answer: Answer) -> str:
+    digests = answer.get("RepoDigests") or []
+    return digests[0] if digests else answer.get("Digest") or ""
+
+
+def _image_id(text: str) -> str:
+    return text if not text or text.startswith("sha256:") else f"sha256:{text}"
+
+
+def _grace(marks: Mapping[str, str]) -> int | None:
+    text = marks.get(labels.GRACE)
+    return _int(text) if text else None
+
+
+def _int(text: str | None, default: int = 0) -> int:
+    try:
+        return int(text) if text else default
+    except ValueError:
+        return default

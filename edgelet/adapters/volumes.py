@@ -1,0 +1,255 @@
+"""Volumes on this host: emptyDir directories and tmpfs mounts, hostPath checks, subPath binds.
+
+Owns everything below ``<root>/pods/<uid>``.  Memory volumes are tmpfs mounts in the host's mount
+namespace (design section 3).  Nothing is deleted while anything is still mounted below it: a
+subPath bind may lead into a directory of the host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Callable, Iterator
+
+from .. import errors
+from ..model.layout import Layout
+from ..model.observed import Bind
+from ..model.pod import Container, EmptyDir, HostPath, Pod, Volume, VolumeMount
+
+log = logging.getLogger(__name__)
+
+DIRECTORY_FLAGS = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+MOUNT_SECONDS = 30
+
+
+class HostVolumes:
+    """See ports.Volumes. `memory` is the machine's memory in bytes: the cap of a tmpfs without a size."""
+
+    def __init__(self, layout: Layout, *, memory: int = 0) -> None:
+        self._layout = layout
+        self._memory = memory or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+    def binds(self, pod: Pod, container: Container) -> tuple[Bind, ...]:
+        """See ports.Volumes."""
+        return tuple(self._bind(pod, container, i, m) for i, m in enumerate(container.mounts))
+
+    def remove(self, uid: str) -> None:
+        """See ports.Volumes."""
+        path = self._layout.pod_dir(uid)
+        if not uid or not os.path.isdir(path):
+            return
+        try:
+            for point in reversed(_mounts_below(path)):
+                _run("umount", point)
+            left = _mounts_below(path)
+            if left:
+                raise errors.StateError(f"cannot delete the data of pod {uid}: still mounted: {', '.join(left)}")
+            shutil.rmtree(path)
+        except OSError as error:
+            raise errors.StateError(f"cannot delete the data of pod {uid}: {error}") from error
+
+    def uids(self) -> frozenset[str]:
+        """See ports.Volumes."""
+        try:
+            with os.scandir(os.path.dirname(self._layout.pod_dir("x"))) as entries:
+                return frozenset(e.name for e in entries if e.is_dir(follow_symlinks=False))
+        except FileNotFoundError:
+            return frozenset()
+
+    # ---- inside -----------------------------------------------------------------------------
+
+    def _bind(self, pod: Pod, container: Container, index: int, mount: VolumeMount) -> Bind:
+        volume = next((v for v in pod.volumes if v.name == mount.volume), None)
+        if volume is None:
+            raise errors.VolumeError(f"cannot mount {mount.volume}: pod {pod.key} has no such volume")
+        source, kind = self._source(pod, volume)
+        if mount.sub_path and kind == "dir":
+            target = os.path.join(
+                self._layout.pod_dir(pod.uid), "volume-subpaths", volume.name, container.name, str(index)
+            )
+            source, kind = _sub_path(source, mount.sub_path, target)
+        return Bind(source, mount.mount_path, mount.read_only, mount.propagation, kind)
+
+    def _source(self, pod: Pod, volume: Volume) -> tuple[str, str]:
+        try:
+            if isinstance(volume.source, HostPath):
+                return _host_path(volume.source)
+            return self._empty_dir(pod, volume.name, volume.source), "dir"
+        except OSError as error:
+            raise errors.VolumeError(f"cannot set up volume {volume.name}: {error}") from error
+
+    def _empty_dir(self, pod: Pod, name: str, source: EmptyDir) -> str:
+        path = self._layout.empty_dir(pod.uid, name)
+        if not os.path.isdir(path):
+            os.makedirs(path, exist_ok=True)
+            os.chmod(path, 0o777)  # whatever the umask
+        if source.medium == "Memory" and not os.path.ismount(path):
+            _mount_tmpfs(path, _tmpfs_size(pod, source, self._memory))
+        return path
+
+
+# ---- emptyDir -------------------------------------------------------------------------------
+
+
+def _tmpfs_size(pod: Pod, source: EmptyDir, machine: int) -> int:
+    """The smallest of size limit, the pod's memory limit (if all containers have one) and the machine's memory."""
+    bounds = [machine]
+    if source.size_limit:
+        bounds.append(source.size_limit)
+    limits = [c.resources.memory_limit for c in pod.containers]
+    if all(limits):
+        bounds.append(sum(x or 0 for x in limits))
+    return min(bounds)
+
+
+def _mount_tmpfs(path: str, size: int) -> None:
+    options = f"size={size},mode=0777"
+    if _kernel() >= (6, 4):
+        options += ",noswap"
+    _run("mount", "-t", "tmpfs", "-o", options, "tmpfs", path)
+
+
+def _kernel() -> tuple[int, ...]:
+    parts = os.uname().release.split("-")[0].split(".")[:2]
+    return tuple(int(p) for p in parts if p.isdigit())
+
+
+# ---- hostPath -------------------------------------------------------------------------------
+
+_CHECKS: dict[str, tuple[Callable[[int], bool], str]] = {
+    "Directory": (stat.S_ISDIR, "directory"),
+    "DirectoryOrCreate": (stat.S_ISDIR, "directory"),
+    "File": (stat.S_ISREG, "file"),
+    "FileOrCreate": (stat.S_ISREG, "file"),
+    "Socket": (stat.S_ISSOCK, "socket file"),
+    "CharDevice": (stat.S_ISCHR, "character device"),
+    "BlockDevice": (stat.S_ISBLK, "block device"),
+}
+
+
+def _host_path(source: HostPath) -> tuple[str, str]:
+    """The path and its kind, after the check of semantics 5.5. Raises VolumeError and OSError."""
+    mode = _mode(source.path)
+    if mode is None:
+        mode = _create(source)
+    check = _CHECKS.get(source.type)
+    if check is not None and (mode is None or not check[0](mode)):
+        raise errors.VolumeError(f"hostPath type check failed: {source.path} is not a {check[1]}")
+    if source.type in ("CharDevice", "BlockDevice"):
+        return os.path.realpath(source.path), "device"
+    return source.path, "dir" if mode is not None and stat.S_ISDIR(mode) else "file"
+
+
+def _create(source: HostPath) -> int | None:
+    """What the type allows to be created; "" gets a directory, as CRI runtimes do."""
+    if source.type in ("", "DirectoryOrCreate"):
+        os.makedirs(source.path, mode=0o755, exist_ok=True)
+    elif source.type == "FileOrCreate":
+        os.close(os.open(source.path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+    return _mode(source.path)
+
+
+def _mode(path: str) -> int | None:
+    try:
+        return os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+# ---- subPath --------------------------------------------------------------------------------
+
+
+def _sub_path(volume: str, sub_path: str, target: str) -> tuple[str, str]:
+    """Bind `sub_path` of the volume to `target`, so that later symlink swaps change nothing (5.4.4)."""
+    try:
+        with _opened(volume, sub_path) as (descriptor, kind):
+            _bind_at(descriptor, kind, target)
+            return target, kind
+    except (OSError, errors.VolumeError) as error:
+        raise errors.VolumeError(
+            f"cannot use subPath {sub_path!r}: {error}", reason="CreateContainerConfigError"
+        ) from error
+
+
+@contextlib.contextmanager
+def _opened(volume: str, sub_path: str) -> Iterator[tuple[int, str]]:
+    """A descriptor of the place, reached without following any symlink after its check."""
+    root = os.path.realpath(volume)
+    wanted = os.path.realpath(os.path.join(root, sub_path))
+    if wanted != root and not wanted.startswith(root.rstrip("/") + "/"):
+        raise errors.VolumeError(f"it leads out of the volume, to {wanted}")
+    names = os.path.relpath(wanted, root).split(os.sep) if wanted != root else []
+    descriptor = os.open(root, DIRECTORY_FLAGS)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        for name in names:
+            below = _step(descriptor, name, stat.S_IMODE(mode))
+            os.close(descriptor)
+            descriptor = below
+        kind = "dir" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file"
+        yield descriptor, kind
+    finally:
+        os.close(descriptor)
+
+
+def _step(parent: int, name: str, mode: int) -> int:
+    """Open `name` below `parent`, as a new directory of the volume's mode if it is missing."""
+    flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        found = os.open(name, flags, dir_fd=parent)
+    except FileNotFoundError:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, dir_fd=parent)
+            os.chmod(name, mode, dir_fd=parent)
+        found = os.open(name, flags, dir_fd=parent)
+    if stat.S_ISLNK(os.fstat(found).st_mode):
+        os.close(found)
+        raise errors.VolumeError(f"{name} became a symbolic link while it was being resolved")
+    return found
+
+
+def _bind_at(descriptor: int, kind: str, target: str) -> None:
+    here = os.fstat(descriptor)
+    if os.path.exists(target):
+        there = os.stat(target)
+        if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino):
+            return
+        if target in _mounts_below(target):
+            _run("umount", target)
+    if kind == "dir":
+        os.makedirs(target, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.close(os.open(target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o640))
+    _run("mount", "--bind", f"/proc/{os.getpid()}/fd/{descriptor}", target)
+
+
+# ---- mounts ---------------------------------------------------------------------------------
+
+
+def _mounts_below(path: str) -> list[str]:
+    """Mount points at or below `path`, in the order they were mounted."""
+    real = os.path.realpath(path)
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+        points = [_unescape(line.split()[4]) for line in file]
+    return [p for p in points if p == real or p.startswith(real + "/")]
+
+
+def _unescape(field: str) -> str:
+    for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        field = field.replace(code, char)
+    return field
+
+
+def _run(*words: str) -> None:
+    """Run mount or umount. Raises OSError with what it said."""
+    try:
+        done = subprocess.run(words, capture_output=True, timeout=MOUNT_SECONDS, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise OSError(f"{words[0]} of {words[-1]} took longer than {MOUNT_SECONDS} s") from error
+    if done.returncode:
+        raise OSError(done.stderr.decode(errors="replace").strip() or f"{words[0]} failed")

@@ -1,0 +1,148 @@
+"""An isolated real Podman for tests: own storage, own network configuration, own service, a demo image.
+
+`PodmanEnv(directory)` keeps everything below `directory`; `close()` removes every pod and container
+in it and ends its service.  It never sees a container of the machine's own Podman.
+
+    env.service        adapters.podman.Service to hand to Podman(...)
+    env.image          reference of a busybox image in its storage (PATH=/bin, no entrypoint)
+    env.layout         model.layout.Layout below the directory
+    env.run("ps")      runs a podman command on the same storage, returns its standard output
+    env.flags          global podman flags (--root ...), for whoever starts podman by hand
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import tarfile
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from edgelet.adapters import podman
+from edgelet.model.layout import Layout
+
+BUSYBOX = "/bin/busybox"
+IMAGE = "localhost/edgelet-test:1"
+APPLETS = (
+    "sh sleep httpd wget ls cat echo nc kill sync dd mount stat touch rm mkdir id env printf date true false head tail "
+    "seq ps test hostname ip grep wc awk sed od umount df"
+).split()
+
+
+class SystemClock:
+    """ports.Clock on the real clocks."""
+
+    def monotonic(self) -> float:
+        """Seconds since boot."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+    def time(self) -> float:
+        """Epoch seconds."""
+        return time.time()
+
+
+def why_not() -> str:
+    """Why real Podman cannot be used here; "" = it can."""
+    if os.geteuid() != 0:
+        return "real Podman is tested as root only"
+    for tool in ("podman", "conmon"):
+        if shutil.which(tool) is None:
+            return f"{tool} is not installed"
+    if not os.path.exists(BUSYBOX):
+        return f"{BUSYBOX} is missing (package busybox-static)"
+    return ""
+
+
+def image_tar(extra: dict[str, bytes] | None = None) -> bytes:
+    """A root file system of one static busybox and its applets, as a tar archive."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name in ("bin", "tmp", "etc", "dev", "proc", "sys"):
+            _add_dir(tar, name)
+        tar.add(BUSYBOX, "bin/busybox", recursive=False)
+        for applet in APPLETS:
+            link = tarfile.TarInfo(f"bin/{applet}")
+            link.type, link.linkname = tarfile.SYMTYPE, "busybox"
+            tar.addfile(link)
+        for name, data in {"etc/passwd": b"root:x:0:0:root:/:/bin/sh\n", **(extra or {})}.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(data), 0o755
+            tar.addfile(entry, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def _add_dir(tar: tarfile.TarFile, name: str) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.mode = tarfile.DIRTYPE, 0o1777 if name == "tmp" else 0o755
+    tar.addfile(entry)
+
+
+class PodmanEnv:
+    """See the module's docstring. `directory` should be short: a socket's path has 107 bytes at most."""
+
+    def __init__(self, directory: str, *, idle: float = 5.0) -> None:
+        self.directory = directory
+        self.layout = Layout(f"{directory}/root", f"{directory}/run", f"{directory}/logs")
+        self.storage = podman.Storage(
+            root=f"{directory}/storage",
+            runroot=f"{directory}/runroot",
+            tmpdir=f"{directory}/tmp",
+            network_config_dir=f"{directory}/networks",
+        )
+        for path in (self.storage.root, self.storage.runroot, self.storage.tmpdir, self.storage.network_config_dir):
+            os.makedirs(path, exist_ok=True)
+        self.service = self.new_service(idle=idle)
+        self.flags = self.storage.arguments()
+        self.image = IMAGE
+        self.add_image(IMAGE)
+
+    def new_service(self, *, idle: float = 5.0, name: str = "run") -> podman.Service:
+        """Another service on the same storage (as after a restart of the agent)."""
+        return podman.Service(None, f"{self.directory}/{name}", storage=self.storage, idle=idle)
+
+    def runtime(self, owner: str = "test", **options: object) -> podman.Podman:
+        """A Podman adapter of that owner on this environment."""
+        settings: dict[str, object] = {"boot_id": "boot-1", "facts": podman.facts(podman.read()), **options}
+        return podman.Podman(self.service, owner, self.layout, SystemClock(), **settings)  # type: ignore[arg-type]
+
+    def add_image(self, reference: str, *changes: str, extra: dict[str, bytes] | None = None) -> None:
+        """Import the busybox image under that name, with Containerfile instructions such as 'USER 1000'."""
+        words = [w for c in ("ENV PATH=/bin", *changes) for w in ("--change", c)]
+        self.run("import", *words, "-", reference, data=image_tar(extra))
+
+    def run(self, *arguments: str, data: bytes | None = None) -> str:
+        """Standard output of a podman command. Raises CalledProcessError, its message in stderr."""
+        done = subprocess.run(
+            self.service.command_line(*arguments),
+            env=self.service.environment(),
+            input=data,
+            capture_output=True,
+            check=True,
+            timeout=120,
+        )
+        return done.stdout.decode()
+
+    def close(self) -> None:
+        """Remove every pod and container, end the service, unmount and delete the storage."""
+        try:
+            self.run("pod", "rm", "--all", "--force", "--time", "0")
+            self.run("rm", "--all", "--force", "--time", "0")
+        finally:
+            self.service.stop()
+            subprocess.run(["umount", f"{self.storage.root}/overlay"], capture_output=True, check=False)
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def podman_env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PodmanEnv]:
+    """One isolated Podman for the whole run; skips with the reason where there cannot be one."""
+    reason = why_not()
+    if reason:
+        pytest.skip(reason)
+    env = PodmanEnv(str(tmp_path_factory.mktemp("podman")))
+    yield env
+    env.close()
