@@ -1,37 +1,82 @@
-"""How the agent itself is doing: what `edgelet status` and `edgelet get sources` show."""
+"""Collects what is wrong with one document, each finding with its place."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from . import tree
+from .problems import Problem
+from .tree import Node, Path
+
+MAX_PROBLEMS = 200
+"""Findings per document that are kept; a person reads the first few."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceReport:
-    """One source of pods.
+@dataclass(slots=True)
+class _Object:
+    """What is known about one object of a document: has it failed, and where."""
 
-    `location` is the directory or URL (no credentials in it); `ok` False = it cannot be read now,
-    `message` then says why and what to do.  `problems` are sentences about single manifests.
-    `read_at` is the epoch second of the last successful reading (0 = never).
-    """
-
-    name: str
-    location: str
-    ok: bool = True
-    message: str = ""
-    pods: int = 0
-    read_at: float = 0.0
-    problems: tuple[str, ...] = ()
+    failed: bool = False
+    bad: set[Path] = field(default_factory=set)
 
 
-@dataclass(frozen=True, slots=True)
-class AgentReport:
-    """The agent, its Podman and its sources; `notes` are further sentences an operator should read."""
+class Report:
+    """Findings about one object; paths are counted from `base`, where it stands in the document."""
 
-    node: str
-    version: str
-    started_at: float = 0.0
-    podman_ok: bool = True
-    podman_message: str = ""
-    podman_version: str = ""
-    sources: tuple[SourceReport, ...] = ()
-    notes: tuple[str, ...] = ()
+    def __init__(self, root: Node, file: str, document: int, strict: bool) -> None:
+        self._root, self._file, self._document, self._strict = root, file, document, strict
+        self._base: Path = ()
+        self._object = _Object()
+        self.problems: list[Problem] = []
+
+    def at(self, base: Path) -> Report:
+        """For another object of the same document, whose failure is its own."""
+        other = Report(self._root, self._file, self._document, self._strict)
+        other._base, other.problems = base, self.problems
+        return other
+
+    def part(self, path: Path) -> Report:
+        """For a part of the same object: its paths are counted from `path`."""
+        other = self.at(self._base + path)
+        other._object = self._object
+        return other
+
+    @property
+    def failed(self) -> bool:
+        """Whether the object cannot be used."""
+        return self._object.failed
+
+    def error(self, path: Path, message: str) -> None:
+        """The document cannot be used."""
+        self._object.failed = True
+        self.spoil(path)
+        self._add(path, message, False, None)
+
+    def warn(self, path: Path, message: str, mark: tuple[int, int] | None = None) -> None:
+        """It can be used, but not as written; with `strict` that is an error too."""
+        self._object.failed = self.failed or self._strict
+        self._add(path, message, not self._strict, mark)
+
+    def note(self, path: Path, message: str) -> None:
+        """A remark that is never an error."""
+        self._add(path, message, True, None)
+
+    def is_bad(self, path: Path) -> bool:
+        """Whether an error was reported here already, so that one mistake gives one message."""
+        return self._base + path in self._object.bad
+
+    def spoil(self, path: Path) -> None:
+        """What stands here could not be used, which was said already."""
+        self._object.bad.add(self._base + path)
+
+    def key_mark(self, path: Path, key: str) -> tuple[int, int] | None:
+        """Where the key of a field stands."""
+        node = self._root.at(self._base + path)
+        return node.keys.get(key) if node is not None else None
+
+    def _add(self, path: Path, message: str, warning: bool, mark: tuple[int, int] | None) -> None:
+        if len(self.problems) >= MAX_PROBLEMS:
+            return
+        full = self._base + path
+        line, column = mark or self._root.mark(full)
+        self.problems.append(Problem(message, self._file, self._document, line, column, tree.render(full), warning))

@@ -13,8 +13,8 @@ import re
 
 Scalar = str | int | float | bool | None
 
-_TRUE = "y Y yes Yes YES true True TRUE on On ON".split()
-_FALSE = "n N no No NO false False FALSE off Off OFF".split()
+_TRUE = ["y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"]
+_FALSE = ["n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"]
 _WORDS: dict[str, Scalar] = {
     **dict.fromkeys(_TRUE, True),
     **dict.fromkeys(_FALSE, False),

@@ -79,9 +79,7 @@ def copy(node: Node) -> Node:
         value = {k: copy(v) for k, v in value.items()}
     elif node.kind == "list":
         value = [copy(v) for v in value]
-    return Node(
-        node.kind, value, node.line, node.column, node.text, node.size, node.keys, node.repeated, node.odd_keys
-    )
+    return Node(node.kind, value, node.line, node.column, node.text, node.size, node.keys, node.repeated, node.odd_keys)
 
 
 def render(path: Path) -> str:

@@ -24,6 +24,9 @@ MAX_DEPTH = 100
 MAX_ERRORS = 20
 """Broken documents of one file that are looked at."""
 
+C_PARSER: Any = getattr(getattr(yaml, "cyaml", None), "CParser", None)
+"""The parser of the C extension, None where PyYAML was built without it."""
+
 _APOSTROPHE = re.compile(r"(?<!\\)((?:\\\\)*)\\'")
 _STAND_IN = "\uf8f0"
 """Stands for the backslash of an escaped apostrophe, which Go's scanner takes and libyaml does not."""
@@ -104,9 +107,7 @@ class _Budget:
     def unfold(self, size: int, mark: Any) -> None:
         self.unfolded += size
         if self.unfolded > MAX_EVENTS:
-            raise TooBig(
-                f"aliases (*name) unfold to more than {MAX_EVENTS} values", mark.line + 1, mark.column + 1
-            )
+            raise TooBig(f"aliases (*name) unfold to more than {MAX_EVENTS} values", mark.line + 1, mark.column + 1)
 
 
 def _documents(text: str, first_line: int, budget: _Budget) -> Iterator[Node | None]:
@@ -135,12 +136,7 @@ def _documents(text: str, first_line: int, budget: _Budget) -> Iterator[Node | N
 
 
 def _parser(text: str) -> Any:
-    c_parser = getattr(yaml, "CSafeLoader", None)
-    if c_parser is not None:
-        from yaml.cyaml import CParser  # noqa: PLC0415 - absent without the C extension
-
-        return CParser(text)
-    return PythonParser(text)
+    return PythonParser(text) if C_PARSER is None else C_PARSER(text)
 
 
 class PythonParser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):
@@ -293,7 +289,10 @@ def _note_odd_key(parent: Node, node: Node, key: str) -> None:
 _FRIENDLY = (
     ("'\\t'", "a tab is used for indentation; YAML wants spaces"),
     ("cannot start any token", "this character cannot start a value; put the value in quotes"),
-    ("mapping values are not allowed", "a second ': ' on this line, or wrong indentation; quote the value if it has ': '"),
+    (
+        "mapping values are not allowed",
+        "a second ': ' on this line, or wrong indentation; quote the value if it has ': '",
+    ),
     ("could not find expected ':'", "a line without ':' where 'name: value' was expected"),
     ("did not find expected key", "wrong indentation: this line does not line up with the ones above it"),
     ("expected <block end>", "wrong indentation: this line does not line up with the ones above it"),

@@ -1,0 +1,173 @@
+"""Builds the typed Pod from clean, defaulted, validated data. Total: nothing here can fail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from . import pod as pods
+from . import quantity
+
+Data = dict[str, Any]
+
+
+def pod(data: Data, uid: str, config_hash: str, source: str, short_name: str) -> pods.Pod:
+    """`data` is the v1.Pod with its full name; it becomes `Pod.document` as it is."""
+    metadata, spec = data["metadata"], data["spec"]
+    security = spec.get("securityContext", {})
+    return pods.Pod(
+        name=metadata["name"],
+        namespace=metadata["namespace"],
+        uid=uid,
+        config_hash=config_hash,
+        source=source,
+        containers=tuple(_container(c, security) for c in spec["containers"]),
+        init_containers=tuple(_container(c, security) for c in spec.get("initContainers", ())),
+        volumes=tuple(_volumes(spec.get("volumes", ()))),
+        labels=metadata.get("labels", {}),
+        annotations=metadata.get("annotations", {}),
+        restart_policy=spec["restartPolicy"],
+        grace=spec["terminationGracePeriodSeconds"],
+        host_network=spec.get("hostNetwork", False),
+        host_pid=spec.get("hostPID", False),
+        host_ipc=spec.get("hostIPC", False),
+        share_process_namespace=spec.get("shareProcessNamespace", False),
+        hostname=spec.get("hostname", ""),
+        short_name=short_name,
+        document=json.dumps(data, separators=(",", ":"), ensure_ascii=False),
+    )
+
+
+def _container(data: Data, pod_security: Data) -> pods.Container:
+    return pods.Container(
+        name=data["name"],
+        image=data["image"],
+        pull_policy=data["imagePullPolicy"],
+        command=tuple(data.get("command", ())),
+        args=tuple(data.get("args", ())),
+        working_dir=data.get("workingDir", ""),
+        env=tuple(pods.EnvVar(e["name"], e.get("value", "")) for e in data.get("env", ())),
+        ports=tuple(_port(p) for p in data.get("ports", ())),
+        mounts=tuple(_mount(m) for m in data.get("volumeMounts", ())),
+        resources=_resources(data.get("resources", {})),
+        security=_security(pod_security, data.get("securityContext", {})),
+        liveness=_probe(data.get("livenessProbe")),
+        readiness=_probe(data.get("readinessProbe")),
+        startup=_probe(data.get("startupProbe")),
+        lifecycle=_lifecycle(data.get("lifecycle", {})),
+        restart_policy=data.get("restartPolicy", ""),
+        termination_message_path=data["terminationMessagePath"],
+        termination_message_policy=data["terminationMessagePolicy"],
+        stdin=data.get("stdin", False),
+        tty=data.get("tty", False),
+    )
+
+
+def _port(data: Data) -> pods.Port:
+    return pods.Port(
+        data["containerPort"], data.get("hostPort", 0), data.get("hostIP", ""), data["protocol"], data.get("name", "")
+    )
+
+
+def _mount(data: Data) -> pods.VolumeMount:
+    path = data["mountPath"]
+    return pods.VolumeMount(
+        volume=data["name"],
+        # A relative path is one below the container's root, as the kubelet has it.
+        mount_path=path if path.startswith("/") else f"/{path}",
+        read_only=data.get("readOnly", False),
+        sub_path=data.get("subPath", ""),
+        propagation=data.get("mountPropagation") or "None",
+    )
+
+
+def _resources(data: Data) -> pods.Resources:
+    limits, requests = data.get("limits", {}), data.get("requests", {})
+    return pods.Resources(
+        cpu_limit=_amount(limits, "cpu"),
+        memory_limit=_amount(limits, "memory"),
+        cpu_request=_amount(requests, "cpu"),
+        memory_request=_amount(requests, "memory"),
+    )
+
+
+def _amount(amounts: Data, name: str) -> int | None:
+    if name not in amounts:
+        return None
+    return quantity.milli(amounts[name]) if name == "cpu" else quantity.whole(amounts[name])
+
+
+def _security(pod_level: Data, own: Data) -> pods.SecurityContext:
+    capabilities = own.get("capabilities", {})
+    return pods.SecurityContext(
+        run_as_user=own.get("runAsUser", pod_level.get("runAsUser")),
+        run_as_group=own.get("runAsGroup", pod_level.get("runAsGroup")),
+        run_as_non_root=own.get("runAsNonRoot", pod_level.get("runAsNonRoot")),
+        privileged=own.get("privileged", False),
+        allow_privilege_escalation=own.get("allowPrivilegeEscalation"),
+        read_only_root_filesystem=own.get("readOnlyRootFilesystem", False),
+        add_capabilities=_capabilities(capabilities.get("add", ())),
+        drop_capabilities=_capabilities(capabilities.get("drop", ())),
+    )
+
+
+def _capabilities(names: Iterable[str]) -> tuple[str, ...]:
+    """Upper case, without the CAP_ that people write although it does not belong there."""
+    return tuple(n.upper().removeprefix("CAP_") for n in names)
+
+
+def _probe(data: Data | None) -> pods.Probe | None:
+    handler = _handler(data) if data is not None else None
+    if data is None or handler is None or isinstance(handler, pods.Sleep):
+        return None
+    return pods.Probe(
+        handler=handler,
+        initial_delay=data.get("initialDelaySeconds", 0),
+        timeout=data["timeoutSeconds"],
+        period=data["periodSeconds"],
+        success_threshold=data["successThreshold"],
+        failure_threshold=data["failureThreshold"],
+        termination_grace=data.get("terminationGracePeriodSeconds"),
+    )
+
+
+def _lifecycle(data: Data) -> pods.Lifecycle:
+    return pods.Lifecycle(_hook(data.get("postStart", {})), _hook(data.get("preStop", {})))
+
+
+def _hook(data: Data) -> pods.HookHandler | None:
+    handler = _handler(data)
+    return None if isinstance(handler, pods.Grpc) else handler
+
+
+def _handler(data: Data) -> pods.Handler | pods.Sleep | None:
+    if "exec" in data:
+        return pods.Exec(tuple(data["exec"].get("command", ())))
+    if "httpGet" in data:
+        return _http_get(data["httpGet"])
+    if "tcpSocket" in data:
+        return pods.TcpSocket(data["tcpSocket"]["port"], data["tcpSocket"].get("host", ""))
+    if "grpc" in data:
+        return pods.Grpc(data["grpc"]["port"], data["grpc"].get("service", ""))
+    return pods.Sleep(data["sleep"]["seconds"]) if "sleep" in data else None
+
+
+def _http_get(data: Data) -> pods.HttpGet:
+    return pods.HttpGet(
+        port=data["port"],
+        path=data["path"],
+        scheme=data["scheme"],
+        host=data.get("host", ""),
+        headers=tuple((h["name"], h["value"]) for h in data.get("httpHeaders", ())),
+    )
+
+
+def _volumes(volumes: Iterable[Data]) -> Iterable[pods.Volume]:
+    for data in volumes:
+        if "hostPath" in data:
+            yield pods.Volume(data["name"], pods.HostPath(data["hostPath"]["path"], data["hostPath"]["type"]))
+        else:
+            empty = data.get("emptyDir", {})
+            size = quantity.whole(empty["sizeLimit"]) if "sizeLimit" in empty else None
+            yield pods.Volume(data["name"], pods.EmptyDir(empty.get("medium", ""), size))

@@ -1,0 +1,16 @@
+"""ConfigMap and Secret documents that stand beside pods: kept as values for those who need them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class LocalObject:
+    """One ConfigMap or Secret. `data` is key -> content, base64 already undone."""
+
+    kind: str
+    namespace: str
+    name: str
+    data: Mapping[str, bytes] = field(default_factory=dict)

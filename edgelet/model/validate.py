@@ -1,0 +1,157 @@
+"""The rules that span more than one field (semantics 2.2): all findings at once, in plain words.
+
+Works on clean, defaulted data; types, required fields, single values and limits were settled by
+`check` already.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from . import validate_container as containers
+from .check import LABEL, SUBDOMAIN
+from .report import Report
+from .tree import Path
+
+Data = dict[str, Any]
+
+MAX_ANNOTATIONS = 256 * 1024
+MAX_NAME = 253
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+_LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_VOLUME_KEYS = frozenset(["name"])
+
+
+def pod(data: Data, name: str, report: Report) -> None:
+    """Check a pod that will be called `name` (node suffix included)."""
+    _metadata(data["metadata"], name, report)
+    spec = data["spec"]
+    _spec(spec, report)
+    _volumes(spec.get("volumes", ()), report)
+    containers.check_all(spec, report)
+
+
+def metadata_name(metadata: Data, name: str, report: Report) -> None:
+    """The name alone: for objects beside pods too."""
+    path: Path = ("metadata", "name")
+    short = metadata.get("name", "")
+    if report.is_bad(path):
+        return
+    if not short:
+        report.error(path, "is required: a name of lower-case letters, digits and '-'")
+    elif _template(short):
+        report.error(path, _unrendered(short))
+    elif not SUBDOMAIN.fullmatch(short):
+        report.error(path, f"{short[:80]!r} must be lower-case letters, digits, '-' and '.', {_ends(short)}")
+    elif not SUBDOMAIN.fullmatch(name):
+        report.error(path, f"{name[:80]!r}, the name with the node's name, is not a valid name")
+    elif len(name) > MAX_NAME:
+        report.error(path, f"is too long: with the node's name it has {len(name)} characters, {MAX_NAME} are allowed")
+
+
+def _ends(name: str) -> str:
+    lower = name.lower().replace("_", "-").replace(" ", "-").strip("-.")
+    tail = f"; try {lower[:80]!r}" if SUBDOMAIN.fullmatch(lower) else ""
+    return f"and begin and end with a letter or digit{tail}"
+
+
+def _template(text: str) -> bool:
+    return containers.is_template(text)
+
+
+def _unrendered(text: str) -> str:
+    return containers.unrendered(text)
+
+
+def _metadata(metadata: Data, name: str, report: Report) -> None:
+    metadata_name(metadata, name, report)
+    for key, value in metadata.get("labels", {}).items():
+        _qualified(key, ("metadata", "labels", key), report)
+        if not _LABEL_VALUE.fullmatch(value):
+            report.error(
+                ("metadata", "labels", key),
+                f"{value[:80]!r} is no label value: at most 63 letters, digits, '-', '_' and '.', "
+                "beginning and ending with a letter or digit; longer texts belong under annotations",
+            )
+    annotations = metadata.get("annotations", {})
+    for key in annotations:
+        _qualified(key, ("metadata", "annotations", key), report)
+    total = sum(len(k.encode()) + len(v.encode("utf-8", "replace")) for k, v in annotations.items())
+    if total > MAX_ANNOTATIONS:
+        report.error(("metadata", "annotations"), f"are {total} bytes together, {MAX_ANNOTATIONS} are allowed")
+
+
+def _qualified(key: str, path: Path, report: Report) -> None:
+    prefix, slash, name = key.rpartition("/")
+    good = _LABEL_NAME.fullmatch(name) and (
+        not slash or (len(prefix) <= MAX_NAME and SUBDOMAIN.fullmatch(prefix.lower()))
+    )
+    if not good:
+        report.error(
+            path, f"the key {key[:80]!r} must be a name of letters, digits, '-', '_' and '.', with at most one "
+            "'domain/' before it"
+        )  # fmt: skip
+
+
+def _spec(spec: Data, report: Report) -> None:
+    if not spec.get("containers") and not report.is_bad(("spec", "containers")) and not report.is_bad(("spec",)):
+        report.error(("spec", "containers"), "at least one container is required")
+    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
+        report.error(("spec", "shareProcessNamespace"), "cannot be true together with hostPID")
+    if spec.get("hostUsers") is False:
+        for name in ("hostPID", "hostIPC", "hostNetwork"):
+            if spec.get(name):
+                report.error(("spec", name), "cannot be true together with hostUsers: false")
+    if spec.get("os", {}).get("name") == "windows":
+        report.error(("spec", "os", "name"), "this is a Linux node; the pod is for Windows")
+    _dns(spec, report)
+    _aliases(spec, report)
+
+
+def _dns(spec: Data, report: Report) -> None:
+    config, path = spec.get("dnsConfig", {}), ("spec", "dnsConfig")
+    servers, searches = config.get("nameservers", []), config.get("searches", [])
+    if spec["dnsPolicy"] == "None" and not servers:
+        report.error((*path, "nameservers"), "dnsPolicy None needs at least one name server here")
+    if len(servers) > 3:
+        report.error((*path, "nameservers"), f"{len(servers)} are given, 3 are allowed")
+    if len(searches) > 32 or len(" ".join(searches)) > 2048:
+        report.error((*path, "searches"), "at most 32 domains with 2048 characters together are allowed")
+
+
+def _aliases(spec: Data, report: Report) -> None:
+    for index, alias in enumerate(spec.get("hostAliases", ())):
+        for at, host in enumerate(alias.get("hostnames", ())):
+            if not SUBDOMAIN.fullmatch(host):
+                report.error(("spec", "hostAliases", index, "hostnames", at), f"{host[:80]!r} is no host name")
+
+
+def _volumes(volumes: Any, report: Report) -> None:
+    seen: set[str] = set()
+    for index, volume in enumerate(volumes):
+        path: Path = ("spec", "volumes", index)
+        name = volume.get("name", "")
+        if name in seen and name:
+            report.error((*path, "name"), f"two volumes are called {name!r}")
+        seen.add(name)
+        kinds = sorted(set(volume) - _VOLUME_KEYS)
+        if len(kinds) > 1:
+            report.error(path, f"a volume has one source, this one has {' and '.join(kinds)}")
+        if "hostPath" in volume:
+            _host_path(volume["hostPath"], (*path, "hostPath", "path"), report)
+
+
+def _host_path(source: Data, path: Path, report: Report) -> None:
+    where = source.get("path", "")
+    if report.is_bad(path) or not where:
+        return
+    if ".." in where.split("/"):
+        report.error(path, f"{where[:80]!r} must not contain '..'")
+    elif not where.startswith("/"):
+        report.error(path, f"{where[:80]!r} must be an absolute path: there is no directory that it is relative to")
+
+
+def is_label(text: str) -> bool:
+    """Whether the text is a DNS label."""
+    return LABEL.fullmatch(text) is not None
