@@ -120,8 +120,8 @@ class Option:
 
     @property
     def destination(self) -> str:
-        """Attribute of the argparse namespace; apart from anything else a command may have there."""
-        return f"setting_{self.field}"
+        """Attribute of the argparse namespace."""
+        return self.field
 
 
 _often = values.duration(0.1)
