@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 MAX_VERSIONS = 4
 
+CUT = (
+    "its last line has no end, which it had before: it may have been cut off while it was copied;"
+    " end the line, or move the file in by rename"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
