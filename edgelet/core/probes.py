@@ -149,6 +149,23 @@ def result(instance: Instance, kind: Kind, outcome: Outcome, now: float) -> tupl
     return _published(instance, kind, track, now), Effect.PUBLISHED
 
 
+def skipped(instance: Instance, kind: Kind, now: float) -> Instance:
+    """A try whose outcome says nothing: only the next tick moves."""
+    track = instance.track(kind)
+    if track is None:
+        return instance
+    return _with(instance, kind, dataclasses.replace(track, errors=0, next_at=_next_tick(track, now)))
+
+
+def terminate(instance: Instance) -> Instance:
+    """The pod is being ended: liveness and startup probing stop, readiness goes on (4.7)."""
+    for kind in (Kind.STARTUP, Kind.LIVENESS):
+        track = instance.track(kind)
+        if track is not None:
+            instance = _with(instance, kind, dataclasses.replace(track, held=True))
+    return instance
+
+
 def _first(probe: Probe | None, published: bool | None, started_mono: float, now: float) -> Track | None:
     if probe is None:
         return None
