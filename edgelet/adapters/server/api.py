@@ -16,7 +16,7 @@ import tornado.routing
 import tornado.web
 
 from ... import errors
-from . import agent, base, peers, resources
+from . import agent, base, logs, peers, resources
 from .contracts import Services
 from .hub import Hub
 
@@ -110,6 +110,7 @@ def routes(services: Services, hub: Hub) -> list[tornado.routing.Rule]:
         (rf"{_CORE}/pods", resources.Pods),
         (rf"{_CORE}{_NS}/pods", resources.Pods),
         (rf"{_CORE}{_POD}", resources.Pods),
+        (rf"{_CORE}{_POD}/log", logs.Log),
         (rf"{_CORE}/events", resources.Events),
         (rf"{_CORE}{_NS}/events", resources.Events),
         (rf"{_CORE}{_NS}/events/(?P<name>[^/]+)", resources.Events),

@@ -45,8 +45,8 @@ class Control(Protocol):
 class LogStream(Protocol):
     """An open log. Used from one thread at a time; `read` never waits for news."""
 
-    def read(self) -> bytes:
-        """The next piece (at most about 64 KiB), b"" = nothing more for now."""
+    def read(self) -> bytes | None:
+        """The next piece (at most about 64 KiB); b"" = go on, None = nothing more for now."""
         ...
 
     @property
