@@ -85,7 +85,8 @@ class ContainerMemory:
 
     `restart_count` -1 = never created.  `waiting` and `retry_at` (monotonic) are those of a start
     that could not even begin, `failures` how often in a row.  `last` is the newest known end, and
-    `ended` says that it is the end of the newest instance.
+    `ended` says that it is the end of the newest instance.  `restart_id` is an instance that a person
+    wants replaced.
     """
 
     restart_count: int = -1
@@ -98,6 +99,7 @@ class ContainerMemory:
     last: Terminated | None = None
     ended: bool = False
     start_error: StartError | None = None
+    restart_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,15 @@ class PodMemory:
         """A copy with some fields of one container's memory changed."""
         changed = replace(self.of(name), **changes)
         return replace(self, containers={**self.containers, name: changed})
+
+    def impatient(self) -> PodMemory:
+        """A copy that waits for nothing: no back-off, no retry time, no trouble (a person said so)."""
+        eager = {n: replace(c, backoff=None, retry_at=0.0, pull=_eager(c.pull)) for n, c in self.containers.items()}
+        return replace(self, containers=eager, trouble=None)
+
+
+def _eager(pull: Pull | None) -> Pull | None:
+    return None if pull is not None and pull.state is PullState.FAILED else pull
 
 
 _FRESH = ContainerMemory()

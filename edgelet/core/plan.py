@@ -197,6 +197,8 @@ def _condemn(scene: Scene, pod: Pod, look: Look, this: _Round) -> None:
     elif verdict is not None and verdict.failed and verdict.container_id == look.instance.id:
         grace = pod.grace if verdict.grace is None else verdict.grace
         reason = text.probe_kill(name, verdict.failed)
+    elif scene.memory.of(name).restart_id == look.instance.id:
+        grace, reason = pod.grace, text.stopping(name)
     else:
         return
     action, wake = stopping.step(name, look.instance.id, scene.memory, grace, reason, scene.now)

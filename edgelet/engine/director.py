@@ -13,6 +13,7 @@ from typing import Protocol
 
 from .. import errors, ports
 from ..core import desired
+from ..model.observed import ObservedPod
 from ..model.pod import Pod, PodKey
 from .observer import Observer
 from .workers import Wish, Workers
@@ -109,6 +110,16 @@ class Director:
         """The merged wish now."""
         with self._lock:
             return self._desired
+
+    def running(self) -> tuple[ObservedPod, ...]:
+        """What was observed last, wanted or not."""
+        return tuple(self._observer.all().values())
+
+    def working(self) -> frozenset[str]:
+        """Uids of pods that a worker may still be busy with."""
+        busy = self._workers.keys()
+        with self._lock:
+            return frozenset(w.pod.uid for k, w in self._wishes.items() if w.pod and k in busy)
 
     def snapshots(self) -> dict[str, ports.Snapshot]:
         """The newest snapshot by source."""

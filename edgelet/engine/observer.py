@@ -10,7 +10,7 @@ from __future__ import annotations
 import collections
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -43,11 +43,20 @@ class Exits(Protocol):
 class Observer:
     """Newest ObservedPod by key; wakes a pod's worker when something changed under it."""
 
-    def __init__(self, runtime: ports.Runtime, clock: ports.Clock, exits: Exits, wake: ports.Wake) -> None:
+    def __init__(
+        self,
+        runtime: ports.Runtime,
+        clock: ports.Clock,
+        exits: Exits,
+        wake: ports.Wake,
+        listed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`listed` is called, from the observer's thread, after each full list that succeeded."""
         self._runtime = runtime
         self._clock = clock
         self._exits = exits
         self._wake = wake
+        self._listed = listed
         self._lock = threading.Lock()
         self._pods: dict[PodKey, ObservedPod] = {}
         self._touched: dict[PodKey, int] = {}
@@ -196,7 +205,7 @@ class Observer:
     # -- the thread -------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin relisting in the background (the first list is the caller's: `relist`)."""
+        """List now and from then on seldom, in the background."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -206,20 +215,24 @@ class Observer:
         self._thread.join(10)
 
     def _run(self) -> None:
-        delay = RELIST
+        delay = 0.0
         while not self._stop.is_set():
             self._again.wait(delay)
             self._again.clear()
             if self._stop.is_set():
                 return
-            try:
-                self.relist()
-                delay = RELIST
-            except errors.RuntimeFailure as error:
-                if str(error) != self.error:
-                    log.warning("cannot list pods: %s", error)
-                self.error = str(error)
-                delay = RETRY
+            delay = RELIST if self._try() else RETRY
+
+    def _try(self) -> bool:
+        try:
+            self.relist()
+        except errors.RuntimeFailure as error:
+            if str(error) != self.error:
+                log.warning("cannot list pods: %s", error)
+            self.error = str(error)
+            return False
+        self._listed()
+        return True
 
 
 def _alive(pod: ObservedPod | None) -> dict[str, tuple[int, int]]:

@@ -33,7 +33,8 @@ class Mailbox:
     def __init__(self) -> None:
         self._news = threading.Condition()
         self._wish: Wish | None = None
-        self._restart = False
+        self._restart: set[str] = set()
+        self._impatient = False
         self._stale = False
         self._pulls: dict[tuple[str, str], Pull] = {}
         self._woken = False
@@ -45,10 +46,17 @@ class Mailbox:
             self._wish = wish
             self._signal()
 
-    def restart(self) -> None:
-        """Replace the sandbox and all containers once."""
+    def restart(self, container: str = "") -> None:
+        """Replace one container once, or ("") the sandbox with all of them; waits of any kind end."""
         with self._news:
-            self._restart = True
+            self._restart.add(container)
+            self._impatient = True
+            self._signal()
+
+    def hurry(self) -> None:
+        """End back-offs and other waits: a person has put right what was wrong."""
+        with self._news:
+            self._impatient = True
             self._signal()
 
     def pulled(self, config_hash: str, container: str, pull: Pull) -> None:
@@ -96,12 +104,27 @@ class Mailbox:
             for (config_hash, container), pull in self._pulls.items():
                 local = local.with_pull(config_hash, container, pull)
             self._pulls.clear()
-            if self._restart and local.observed is not None:
-                local = local.with_memory(replace(local.memory, replace_id=local.observed.id))
-            self._restart = False
+            if self._impatient:
+                local = replace(local, memory=local.memory.impatient(), incoming=local.incoming.impatient())
+            for container in sorted(self._restart):
+                local = _restarted(local, container)
+            self._restart.clear()
+            self._impatient = False
             local = replace(local, stale=local.stale or self._stale)
             self._stale = False
             return local
+
+
+def _restarted(local: Local, container: str) -> Local:
+    """`local` with the mark that one container, or the whole sandbox (""), is to be replaced."""
+    if local.observed is None:
+        return local
+    if not container:
+        return local.with_memory(replace(local.memory, replace_id=local.observed.id))
+    instance = local.observed.newest(container)
+    if instance is None or not instance.running:
+        return local
+    return local.with_memory(local.memory.update(container, restart_id=instance.id))
 
 
 class Workers:
@@ -133,12 +156,13 @@ class Workers:
                 thread.start()
             box.wish(wish)
 
-    def wake(self, key: PodKey) -> None:
-        """Look again at one pod; unknown pods are nobody's business."""
+    def wake(self, key: PodKey) -> bool:
+        """Look again at one pod; False = it has no worker."""
         with self._lock:
             box = self._boxes.get(key)
         if box is not None:
             box.wake()
+        return box is not None
 
     def pulled(self, key: PodKey, config_hash: str, container: str, pull: Pull) -> None:
         """Deliver the result of a pull."""
@@ -147,14 +171,20 @@ class Workers:
         if box is not None:
             box.pulled(config_hash, container, pull)
 
-    def restart(self, key: PodKey) -> bool:
-        """Restart one pod; False = there is no such pod."""
+    def restart(self, key: PodKey, container: str = "") -> bool:
+        """Restart one container or ("") a whole pod; False = there is no such pod."""
         with self._lock:
             box = self._boxes.get(key)
-        if box is None:
-            return False
-        box.restart()
-        return True
+        if box is not None:
+            box.restart(container)
+        return box is not None
+
+    def hurry(self, key: PodKey) -> None:
+        """End the back-offs of one pod."""
+        with self._lock:
+            box = self._boxes.get(key)
+        if box is not None:
+            box.hurry()
 
     def keys(self) -> frozenset[PodKey]:
         """The pods that have a worker."""

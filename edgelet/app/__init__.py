@@ -1,0 +1,132 @@
+"""The composition root: settings in, a running agent out; ordered start, one stop signal, reverse stop.
+
+`wiring` builds the parts, `run` starts them, feeds the systemd watchdog from the main loop, and
+stops them bounded.  A thread that must not end takes the process down, loudly, so that the service
+manager starts a new one; containers never notice.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+
+from .. import __version__, config, errors
+from ..adapters.systemd import Notifier
+from . import machine, wiring
+
+log = logging.getLogger(__name__)
+
+WORKERS_SECONDS = 10.0
+"""How long the pods' workers may take to end their present step."""
+IDLE_TICK = 20.0
+"""Seconds between two rounds of the main loop when nothing happens and no watchdog asks for more."""
+EVENT_BATCH = 1.0
+"""Events are written this many seconds after the first new one."""
+
+
+def run(settings: config.Settings) -> int:
+    """Run the agent in this thread until SIGTERM or SIGINT: 0, or 1 after a fault."""
+    _set_up_logging(settings.log_level)
+    for warning in settings.warnings:
+        log.warning("%s", warning)
+    holder = machine.lock(settings.root_dir)
+    try:
+        agent = wiring.build(settings)
+        return _Main(agent).run()
+    finally:
+        os.close(holder)
+
+
+def _set_up_logging(level: str) -> None:
+    """Lines without a time stamp under a service manager, which adds its own."""
+    stamp = "" if "JOURNAL_STREAM" in os.environ or "INVOCATION_ID" in os.environ else "%(asctime)s "
+    logging.basicConfig(
+        stream=sys.stderr, level=level.upper(), format=f"{stamp}%(levelname).1s %(threadName)s: %(message)s"
+    )
+    for noisy in ("urllib3", "watchdog", "asyncio", "tornado.access", "podman"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+class _Main:
+    """Starts, waits, stops."""
+
+    def __init__(self, agent: wiring.Agent) -> None:
+        self._a = agent
+        self._notify = Notifier(os.environ)
+        self._news = threading.Event()
+        self._end = threading.Event()
+        self._ending = ""
+        agent.base.beat.on_fault = self._finish
+        agent.base.event_file.news = self._news.set
+
+    def _finish(self) -> None:
+        self._end.set()
+        self._news.set()
+
+    def run(self) -> int:
+        """The life of the agent."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._asked)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        started: list[Callable[[], None]] = []
+        try:
+            self._start(started)
+            self._loop()
+        finally:
+            self._stop(started)
+        return 1 if self._a.base.beat.fault else 0
+
+    def _asked(self, number: int, _frame: object) -> None:
+        self._ending = signal.Signals(number).name
+        self._finish()
+
+    def _start(self, started: list[Callable[[], None]]) -> None:
+        """Each part's stop is noted as soon as it runs; sources speak before the first list is in."""
+        base, engine = self._a.base, self._a.engine
+        base.event_file.load()
+        started += [base.event_file.flush, base.service.stop]
+        for start, stop in (
+            (engine.exits.start, engine.exits.stop),
+            (engine.prober.start, engine.prober.stop),
+            (engine.puller.start, engine.puller.stop),
+            (self._a.server.start, self._a.server.stop),
+            (engine.observer.start, engine.observer.stop),
+            (self._a.rotator.start, self._a.rotator.stop),
+            *((s.start, s.stop) for s in self._a.sources),
+        ):
+            start()
+            started.append(stop)
+        started.append(self._stop_workers)
+        log.info("edgelet %s runs on node %s, API at %s", __version__, base.node.name, base.settings.socket)
+        self._notify.ready(f"node {base.node.name}")
+
+    def _stop_workers(self) -> None:
+        for key in self._a.engine.workers.stop(WORKERS_SECONDS):
+            log.warning("the worker of pod %s did not end in time; it is left behind", key)
+
+    def _loop(self) -> None:
+        base = self._a.base
+        interval = self._notify.watchdog_interval
+        tick = min(IDLE_TICK, interval) if interval else IDLE_TICK
+        while not self._ending and not base.beat.fault:
+            self._notify.watchdog()
+            base.beat.now()
+            base.event_file.flush()
+            self._news.wait(tick)
+            self._news.clear()
+            if base.event_file.dirty:
+                self._end.wait(EVENT_BATCH)
+
+    def _stop(self, started: list[Callable[[], None]]) -> None:
+        fault = self._a.base.beat.fault
+        log.info("stopping: %s", fault or self._ending or "start failed")
+        self._notify.stopping()
+        for stop in reversed(started):
+            try:
+                stop()
+            except errors.EdgeletError as error:
+                log.warning("while stopping: %s", error)

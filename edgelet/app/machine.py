@@ -1,0 +1,73 @@
+"""What this process takes from the machine: clocks, the boot's id, its address, a lock on its root."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import time
+
+from .. import durable, errors
+
+ADDRESS_SECONDS = 30.0
+"""How long the node's address is believed; asking costs a few microseconds and no packet."""
+
+
+class SystemClock:
+    """ports.Clock on the real clocks."""
+
+    def monotonic(self) -> float:
+        """See ports.Clock."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+    def time(self) -> float:
+        """See ports.Clock."""
+        return time.time()
+
+
+class Address:
+    """The node's own IP address: that of the default route, "" while there is none."""
+
+    def __init__(self, clock: SystemClock) -> None:
+        self._clock = clock
+        self._known = ""
+        self._until = 0.0
+
+    def __call__(self) -> str:
+        """The address, at most half a minute old."""
+        now = self._clock.monotonic()
+        if now >= self._until:
+            self._known = _default_route_address()
+            self._until = now + ADDRESS_SECONDS
+        return self._known
+
+
+def _default_route_address() -> str:
+    """Connecting a UDP socket sends nothing, but the kernel picks the source address (RFC 5737 target)."""
+    for family, target in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        try:
+            with socket.socket(family, socket.SOCK_DGRAM) as probe:
+                probe.connect((target, 9))
+                return str(probe.getsockname()[0])
+        except OSError:
+            continue
+    return ""
+
+
+def lock(root_dir: str) -> int:
+    """Make `root_dir` ours alone; the descriptor holds the lock until the process ends.
+
+    Raises StateError when another agent has it.
+    """
+    durable.make_directory(root_dir)
+    path = os.path.join(root_dir, "lock")
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise errors.StateError(
+            f"cannot use {root_dir}: another edgelet runs with it; stop that one, or give this one a --root-dir of its own"
+        ) from error
+    except OSError as error:
+        raise errors.StateError(f"cannot lock {path}: {error.strerror}") from error
+    return descriptor

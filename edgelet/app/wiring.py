@@ -1,0 +1,277 @@
+"""Builds the agent from its settings: adapters, engine, server; nothing is started here."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .. import config, durable, errors, node_name, ports
+from ..adapters import podman
+from ..adapters.event_file import EventFile
+from ..adapters.exits import ExitWatcher
+from ..adapters.files import FileSource
+from ..adapters.logs import LogReader, LogRotator
+from ..adapters.runtime_exec import OciExec
+from ..adapters.server.api import ApiServer
+from ..adapters.server.contracts import Services
+from ..adapters.volumes import HostVolumes
+from ..core import cleanup
+from ..engine.director import Director
+from ..engine.executor import Executor, Tools
+from ..engine.observer import Observer
+from ..engine.prober import Prober
+from ..engine.puller import Puller
+from ..engine.reconciler import Context, Reconciler
+from ..engine.recorder import EventRing
+from ..engine.states import States
+from ..engine.store import StatusStore
+from ..engine.workers import Workers
+from ..model.layout import Layout
+from ..model.pod import PodKey
+from . import control, execs, machine
+
+log = logging.getLogger(__name__)
+
+BOOT_ID_VARIABLE = "EDGELET_BOOT_ID"
+"""Overrides the kernel's boot id: tests simulate a reboot with it."""
+
+
+class Beat:
+    """When the main loop last went round, and the first fault that must take the process down."""
+
+    def __init__(self, clock: machine.SystemClock) -> None:
+        self._clock = clock
+        self.at = clock.monotonic()
+        self.fault = ""
+        self.on_fault: Callable[[], None] = lambda: None
+
+    def now(self) -> None:
+        """The main loop goes round."""
+        self.at = self._clock.monotonic()
+
+    def fatal(self, message: str) -> None:
+        """From any thread: something that must not end has ended."""
+        self.fault = self.fault or message
+        self.on_fault()
+
+
+class HoldFile:
+    """director.Holds on a checked file."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def read(self) -> bytes | None:
+        """The newest good copy, or None. Raises errors.StateError."""
+        found = durable.read_checked(self._path)
+        return found.data if found else None
+
+    def write(self, data: bytes) -> None:
+        """Replace it. Raises errors.StateError."""
+        durable.write_checked(self._path, data)
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What everything else stands on."""
+
+    settings: config.Settings
+    layout: Layout
+    clock: machine.SystemClock
+    beat: Beat
+    node: node_name.NodeName
+    boot_id: str
+    host: podman.Host
+    service: podman.Service
+    runtime: podman.Podman
+    volumes: HostVolumes
+    events: EventRing
+    event_file: EventFile
+    store: StatusStore
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The threads around the core."""
+
+    workers: Workers
+    exits: ExitWatcher
+    observer: Observer
+    director: Director
+    puller: Puller
+    prober: Prober
+    runner: OciExec
+    states: States
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """All parts, to be started and stopped in order by `app.run`."""
+
+    base: Base
+    engine: Engine
+    sources: tuple[FileSource, ...]
+    server: ApiServer
+    rotator: LogRotator
+
+
+def build(settings: config.Settings) -> Agent:
+    """Everything wired. Raises errors.StateError when the state directory cannot be used."""
+    base = _base(settings)
+    order = ("file",) if settings.static_pod_path else ()
+    engine = _engine(base, order)
+    sources = _sources(base, engine.director)
+    server = _server(base, engine, sources)
+    rotator = LogRotator(
+        base.layout,
+        engine.observer.all,
+        base.clock,
+        max_size=settings.container_log_max_size,
+        max_files=settings.container_log_max_files,
+        interval=settings.container_log_monitor_interval,
+    )
+    return Agent(base, engine, sources, server, rotator)
+
+
+def _base(settings: config.Settings) -> Base:
+    clock = machine.SystemClock()
+    layout = Layout(settings.root_dir, settings.run_dir, settings.pod_logs_dir)
+    durable.make_directory(settings.run_dir, 0o755)
+    node = node_name.pin(settings.root_dir, settings.node_name, socket.gethostname())
+    host = podman.read()
+    boot_id = os.environ.get(BOOT_ID_VARIABLE) or host.boot_id
+    service = podman.Service(settings.podman_socket or config.DEFAULT_PODMAN_SOCKET, settings.run_dir, host=host)
+    events = EventRing(clock, node.name)
+    runtime = podman.Podman(
+        service,
+        config.owner(settings.root_dir),
+        layout,
+        clock,
+        boot_id=boot_id,
+        facts=podman.facts(host),
+        log_max=settings.container_log_max_size,
+        warn=_warner(events),
+    )
+    return Base(
+        settings=settings,
+        layout=layout,
+        clock=clock,
+        beat=Beat(clock),
+        node=node,
+        boot_id=boot_id,
+        host=host,
+        service=service,
+        runtime=runtime,
+        volumes=HostVolumes(layout, memory=host.memory),
+        events=events,
+        event_file=EventFile(os.path.join(settings.root_dir, "events.jsonl"), events),
+        store=StatusStore(clock),
+    )
+
+
+def _warner(events: EventRing) -> Callable[[PodKey, str], None]:
+    def warn(key: PodKey, message: str) -> None:
+        events.event(ports.EventRef(key, ""), "Warning", "LimitNotApplied", message)
+
+    return warn
+
+
+def _engine(base: Base, order: tuple[str, ...]) -> Engine:
+    workers = Workers(base.clock, base.beat.fatal)
+    late: list[Director] = []
+
+    def wake(key: PodKey) -> None:
+        if not workers.wake(key) and late:
+            late[0].recheck()
+
+    def exited(container_id: str, code: int | None, how: str) -> None:
+        observer.exited(container_id, code, how)
+
+    exits = ExitWatcher(exited)
+    states_store = durable.Store(base.layout.states_dir)
+    loaded = states_store.load()
+    for complaint in loaded.complaints:
+        log.warning("%s", complaint)
+    states = States(states_store, loaded.entries, base.boot_id)
+    observer = Observer(base.runtime, base.clock, exits, wake, lambda: _listed(late[0], base, states))
+    puller = Puller(base.runtime, base.clock, base.events, workers.pulled)
+    runner = OciExec(os.path.join(base.settings.run_dir, "exec"))
+    prober = Prober(base.clock, runner, base.events, wake, fatal=base.beat.fatal)
+    tools = Tools(base.runtime, base.volumes, observer, puller, base.events, base.clock)
+    workers.use(
+        Reconciler(
+            Context(
+                executor=Executor(tools),
+                observer=observer,
+                probes=prober,
+                recorder=base.events,
+                statuses=base.store,
+                memories=states,
+                clock=base.clock,
+                boot_id=base.boot_id,
+                host_ip=machine.Address(base.clock),
+            )
+        )
+    )
+    holds = HoldFile(os.path.join(base.settings.root_dir, "holds"))
+    late.append(Director(order, workers, observer, base.events, holds))
+    return Engine(workers, exits, observer, late[0], puller, prober, runner, states)
+
+
+def _listed(director: Director, base: Base, states: States) -> None:
+    """After each full list: let wishes out, and take leftovers away."""
+    director.open()
+    wanted, running = director.wanted(), director.running()
+    known = base.volumes.uids() | states.uids()
+    for uid in cleanup.orphans(known, wanted, running, director.working()):
+        log.info("removing what is left of a pod that is gone: %s", uid)
+        states.drop(uid)
+        try:
+            base.volumes.remove(uid)
+        except errors.EdgeletError as error:
+            log.warning("%s", error)
+
+
+def _sources(base: Base, director: Director) -> tuple[FileSource, ...]:
+    settings = base.settings
+    if not settings.static_pod_path:
+        return ()
+    source = FileSource(
+        settings.static_pod_path,
+        base.node.name,
+        director,
+        base.clock,
+        os.path.join(base.layout.sources_dir, "file"),
+        check_frequency=settings.file_check_frequency,
+        strict=settings.strict,
+    )
+    return (source,)
+
+
+def _server(base: Base, engine: Engine, sources: tuple[FileSource, ...]) -> ApiServer:
+    notes = tuple(n for n in (base.node.warning, *base.settings.warnings) if n)
+    parts = control.Parts(
+        node=base.node.name,
+        clock=base.clock,
+        director=engine.director,
+        workers=engine.workers,
+        observer=engine.observer,
+        sources=sources,
+        service=base.service.describe,
+        version=lambda: "",
+        beat=lambda: base.beat.at,
+        notes=notes,
+    )
+    services = Services(
+        store=base.store,
+        events=base.events,
+        control=control.Control(parts),
+        logs=LogReader(base.layout),
+        execs=execs.Execs(engine.observer, engine.director, engine.runner),
+        clock=base.clock,
+        node_name=base.node.name,
+    )
+    return ApiServer(base.settings.socket, services)
