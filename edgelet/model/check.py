@@ -73,7 +73,7 @@ class _Checker:
             self._report.note((*path, key), f"the key {text} is read as {key!r}; quote it if that is not meant")
 
     def _unknown(self, key: str, known: Any, path: Path) -> None:
-        hint = fields.suggestion(key, known)
+        hint = "" if self._report.full else fields.suggestion(key, known)
         advice = f"did you mean {hint!r}?" if hint else "it is ignored"
         self._report.warn((*path, key), f"there is no such field; {advice}", self._report.key_mark(path, key))
 
@@ -141,7 +141,10 @@ class _Checker:
 
     def read_str(self, node: Node, _field: Field, path: Path) -> Any:
         if node.kind == "str":
-            return node.value
+            if "\0" not in node.value:
+                return node.value
+            self._report.error(path, "must not contain the character NUL")
+            return _DROP
         if node.kind in ("int", "float", "bool"):
             self._report.error(path, f'must be text: write it in quotes, "{node.text[:60]}"')
             return _DROP

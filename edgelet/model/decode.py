@@ -93,6 +93,7 @@ def _result(found: _Found, documents: list[Node | None], text: str, origin: Orig
         what = "the file is empty" if not text.strip() else "the file holds no object"
         found.problems.append(Problem(f"{what}; to stop its pods remove it, or leave a comment in it", origin.file))
         nothing = False
+    found.problems.sort(key=lambda p: (p.document, p.line, p.column))
     return Decoded(tuple(found.pods), tuple(found.problems), nothing, tuple(found.objects))
 
 
@@ -220,6 +221,12 @@ def _finish(data: dict[str, Any], manifest: Callable[[], Any], report: Report, o
     name = identity.pod_name(short, origin.node_name, origin.source)
     validate.pod(data, name, report)
     if report.failed:
+        return
+    namespace = metadata["namespace"]
+    if any(p.key == (namespace, name) for p in found.pods):
+        report.warn(
+            ("metadata", "name"), f"a pod {namespace}/{short} stands in this file already; this one is left out"
+        )
         return
     digits = identity.digest(manifest(), origin.node_name)
     uid = metadata.get("uid") or digits

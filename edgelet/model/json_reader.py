@@ -12,6 +12,9 @@ from .tree import Node
 from .yaml_reader import MAX_DEPTH, MAX_EVENTS, ReadError, TooBig
 
 _SPACE = re.compile(r"[ \t\r\n]*")
+_HEAD = re.compile(r"(?:[ \t\r\n]+|#[^\n]*\n)*")
+"""Blanks and comments before the first object: JSON has no comments, but files do."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _WORDS = {"true": True, "false": False, "null": None}
 _scan_string: Callable[[str, int, bool], tuple[str, int]] = json.decoder.scanstring  # type: ignore[attr-defined]
@@ -19,7 +22,12 @@ _scan_string: Callable[[str, int, bool], tuple[str, int]] = json.decoder.scanstr
 
 def looks_like_json(text: str) -> bool:
     """Whether the first thing in the text is an opening brace, which is how Kubernetes decides."""
-    return text[_end_of_space(text, 0) :].startswith("{")
+    return text.startswith("{", _end_of_head(text))
+
+
+def _end_of_head(text: str) -> int:
+    found = _HEAD.match(text)
+    return found.end() if found else 0
 
 
 def _end_of_space(text: str, at: int) -> int:
@@ -31,7 +39,7 @@ def read(text: str) -> list[Node]:
     """All values in the text. Raises ReadError at the first thing that is not JSON."""
     reader = _Reader(text)
     values = []
-    at = _end_of_space(text, 0)
+    at = _end_of_head(text)
     while at < len(text):
         node, at = reader.value(at, 0)
         values.append(node)
@@ -70,7 +78,9 @@ class _Reader:
 
     def _string(self, at: int) -> tuple[str, int]:
         try:
-            return _scan_string(self._text, at + 1, False)
+            text, end = _scan_string(self._text, at + 1, False)
+            # Half a character (a lone surrogate) is what Go's reader makes of it: U+FFFD.
+            return _SURROGATE.sub("\ufffd", text), end
         except json.JSONDecodeError as error:
             raise self._fail(error.msg, error.pos) from error
 
@@ -102,7 +112,7 @@ class _Reader:
             if key in node.value:
                 node.repeated.append((key, *mark))
             node.value[key], node.keys[key] = value, mark
-            node.size += value.size
+            node.grow(value)
             more, at = self._more(at, "}")
             if not more:
                 return node, at
@@ -115,7 +125,7 @@ class _Reader:
         while True:
             value, at = self.value(at, depth + 1)
             node.value.append(value)
-            node.size += value.size
+            node.grow(value)
             more, at = self._more(at, "]")
             if not more:
                 return node, at

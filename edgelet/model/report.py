@@ -9,7 +9,7 @@ from .problems import Problem
 from .tree import Node, Path
 
 MAX_PROBLEMS = 200
-"""Findings per document that are kept; a person reads the first few."""
+"""Errors, and warnings, per document that are kept; a person reads the first few."""
 
 
 @dataclass(slots=True)
@@ -28,11 +28,12 @@ class Report:
         self._base: Path = ()
         self._object = _Object()
         self.problems: list[Problem] = []
+        self._counts = {False: 0, True: 0}
 
     def at(self, base: Path) -> Report:
         """For another object of the same document, whose failure is its own."""
         other = Report(self._root, self._file, self._document, self._strict)
-        other._base, other.problems = base, self.problems
+        other._base, other.problems, other._counts = base, self.problems, self._counts
         return other
 
     def part(self, path: Path) -> Report:
@@ -40,6 +41,11 @@ class Report:
         other = self.at(self._base + path)
         other._object = self._object
         return other
+
+    @property
+    def full(self) -> bool:
+        """Whether more warnings would not be kept."""
+        return self._counts[True] >= MAX_PROBLEMS
 
     @property
     def failed(self) -> bool:
@@ -75,8 +81,9 @@ class Report:
         return node.keys.get(key) if node is not None else None
 
     def _add(self, path: Path, message: str, warning: bool, mark: tuple[int, int] | None) -> None:
-        if len(self.problems) >= MAX_PROBLEMS:
+        if self._counts[warning] >= MAX_PROBLEMS:
             return
+        self._counts[warning] += 1
         full = self._base + path
         line, column = mark or self._root.mark(full)
         self.problems.append(Problem(message, self._file, self._document, line, column, tree.render(full), warning))

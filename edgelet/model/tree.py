@@ -15,7 +15,8 @@ class Node:
 
     `kind` is map | list | str | int | float | bool | null; line and column count from 1. `text` is
     the scalar's source text; `keys` holds the place of every key of a map; `size` counts this node
-    and all below it; `repeated` names keys that came more than once (the last one counted).
+    and all below it, `height` the levels below it; `repeated` names keys that came more than once
+    (the last one counted), `odd_keys` those that were not written as the text they are read as.
     """
 
     kind: str
@@ -24,9 +25,15 @@ class Node:
     column: int = 0
     text: str = ""
     size: int = 1
+    height: int = 0
     keys: dict[str, tuple[int, int]] = field(default_factory=dict)
     repeated: list[tuple[str, int, int]] = field(default_factory=list)
     odd_keys: list[tuple[str, str]] = field(default_factory=list)
+
+    def grow(self, below: Node) -> None:
+        """Account for a node that was put under this one."""
+        self.size += below.size
+        self.height = max(self.height, below.height + 1)
 
     def at(self, path: Path) -> Node | None:
         """The node at `path`, or None."""
@@ -79,7 +86,8 @@ def copy(node: Node) -> Node:
         value = {k: copy(v) for k, v in value.items()}
     elif node.kind == "list":
         value = [copy(v) for v in value]
-    return Node(node.kind, value, node.line, node.column, node.text, node.size, node.keys, node.repeated, node.odd_keys)
+    place = (node.line, node.column)
+    return Node(node.kind, value, *place, node.text, node.size, node.height, node.keys, node.repeated, node.odd_keys)
 
 
 def render(path: Path) -> str:

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from . import validate_container as containers
-from .check import LABEL, SUBDOMAIN
+from .check import SUBDOMAIN
 from .report import Report
 from .tree import Path
 
@@ -20,6 +20,8 @@ MAX_ANNOTATIONS = 256 * 1024
 MAX_NAME = 253
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+# It becomes the name of a directory, so it must be no path.
+_UID = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 _VOLUME_KEYS = frozenset(["name"])
 
 
@@ -66,6 +68,9 @@ def _unrendered(text: str) -> str:
 
 def _metadata(metadata: Data, name: str, report: Report) -> None:
     metadata_name(metadata, name, report)
+    uid = metadata.get("uid", "")
+    if uid and not _UID.fullmatch(uid):
+        report.error(("metadata", "uid"), f"{uid[:80]!r} must be up to 63 letters, digits and '-'; best leave it out")
     for key, value in metadata.get("labels", {}).items():
         _qualified(key, ("metadata", "labels", key), report)
         if not _LABEL_VALUE.fullmatch(value):
@@ -150,8 +155,3 @@ def _host_path(source: Data, path: Path, report: Report) -> None:
         report.error(path, f"{where[:80]!r} must not contain '..'")
     elif not where.startswith("/"):
         report.error(path, f"{where[:80]!r} must be an absolute path: there is no directory that it is relative to")
-
-
-def is_label(text: str) -> bool:
-    """Whether the text is a DNS label."""
-    return LABEL.fullmatch(text) is not None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from . import quantity
@@ -121,7 +122,7 @@ def _env(container: Data, path: Path, report: Report) -> None:
 
 
 def _mounts(container: Data, path: Path, spec: Data, report: Report) -> None:
-    volumes = [v.get("name") for v in spec.get("volumes", ())]
+    volumes = dict.fromkeys(v.get("name") for v in spec.get("volumes", ()))
     known = not report.is_bad(("spec", "volumes"))
     seen: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts", ())):
@@ -140,8 +141,8 @@ def _mounts(container: Data, path: Path, spec: Data, report: Report) -> None:
             report.error((*here, "mountPropagation"), "Bidirectional needs securityContext.privileged: true")
 
 
-def _no_volume(name: str, volumes: list[Any]) -> str:
-    listed = ", ".join(str(v) for v in volumes[:10] if v)
+def _no_volume(name: str, volumes: Iterable[Any]) -> str:
+    listed = ", ".join(str(v) for v in itertools.islice(volumes, 10) if v)
     return f"no volume is called {name[:80]!r}; spec.volumes has {listed or 'none'}"
 
 

@@ -30,6 +30,7 @@ C_PARSER: Any = getattr(getattr(yaml, "cyaml", None), "CParser", None)
 _APOSTROPHE = re.compile(r"(?<!\\)((?:\\\\)*)\\'")
 _STAND_IN = "\uf8f0"
 """Stands for the backslash of an escaped apostrophe, which Go's scanner takes and libyaml does not."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _NEXT_DOCUMENT = re.compile(r"^---(?=[ \t\r\n]|$)", re.MULTILINE)
 
 
@@ -127,8 +128,9 @@ def _documents(text: str, first_line: int, budget: _Budget) -> Iterator[Node | N
             else:
                 builder.take(event)
     except yaml.MarkedYAMLError as error:
-        raise _translated(error, first_line) from error
-    except yaml.YAMLError as error:
+        raise _translated(error, text, first_line) from error
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        # The Python parser leaks the last two for escapes that stand for no character.
         raise ReadError(_first_line(str(error)), first_line + 1, 1) from error
     finally:
         if parser is not None:
@@ -184,6 +186,8 @@ class _Builder:
         text = event.value
         if _STAND_IN in text:
             text = text.replace(_STAND_IN, "" if event.style == '"' else "\\")
+        if _SURROGATE.search(text):
+            raise ReadError("an escape in this text stands for half a character (\\ud800 to \\udfff)", line, column)
         plain = event.style in (None, "") and event.tag is None
         try:
             value = scalars.resolve(text, plain, event.tag)
@@ -196,13 +200,17 @@ class _Builder:
 
     def _open(self, event: Any) -> None:
         line, column = self._place(event)
-        if len(self._stack) >= MAX_DEPTH:
-            raise TooBig(f"values are nested more than {MAX_DEPTH} levels deep", line, column)
+        self._depth(0, line, column)
         is_map = isinstance(event, yaml.MappingStartEvent)
         node = Node("map", {}, line, column) if is_map else Node("list", [], line, column)
         if event.anchor is not None:
             self._anchors[event.anchor] = None
         self._stack.append(_Open(node, event.anchor))
+
+    def _depth(self, below: int, line: int, column: int) -> None:
+        """An alias brings levels of its own: without counting them, a chain of aliases has no bottom."""
+        if len(self._stack) + below >= MAX_DEPTH:
+            raise TooBig(f"values are nested more than {MAX_DEPTH} levels deep", line, column)
 
     def _close(self) -> None:
         done = self._stack.pop()
@@ -224,6 +232,7 @@ class _Builder:
         if node is None:
             raise ReadError(f"*{name} stands inside the value that it refers to", line, column)
         self._budget.unfold(node.size, event.start_mark)
+        self._depth(node.height, line, column)
         self._add(tree.copy(node), False)
 
     def _add(self, node: Node, merge: bool) -> None:
@@ -231,7 +240,7 @@ class _Builder:
             self._root = node
             return
         top = self._stack[-1]
-        top.node.size += node.size
+        top.node.grow(node)
         if top.node.kind == "list":
             top.node.value.append(node)
         elif top.key is None:
@@ -287,7 +296,7 @@ def _note_odd_key(parent: Node, node: Node, key: str) -> None:
 
 
 _FRIENDLY = (
-    ("'\\t'", "a tab is used for indentation; YAML wants spaces"),
+    ("found a tab", "a tab is used for indentation; YAML wants spaces"),
     ("cannot start any token", "this character cannot start a value; put the value in quotes"),
     (
         "mapping values are not allowed",
@@ -303,15 +312,21 @@ _FRIENDLY = (
 )
 
 
-def _translated(error: yaml.MarkedYAMLError, first_line: int) -> ReadError:
+def _translated(error: yaml.MarkedYAMLError, source: str, first_line: int) -> ReadError:
     """The library's message in words that help, at the place where it was noticed."""
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
     problem = error.problem or error.context or "not YAML"
-    problem = problem.replace("'\\\\t'", "'\\t'").replace("found character that", "found character '?' that")
+    if mark is not None and "cannot start any token" in problem and _char_at(source, line, column) == "\t":
+        problem = "found a tab"
     said = next((said for key, said in _FRIENDLY if key in problem), "")
     text = f"{said} ({problem})" if said else problem
     return ReadError(f"cannot read this as YAML: {text}", line + first_line, column)
+
+
+def _char_at(text: str, line: int, column: int) -> str:
+    lines = text.split("\n", line)
+    return lines[line - 1][column - 1 : column] if len(lines) >= line else ""
 
 
 def _first_line(text: str) -> str:
