@@ -1,0 +1,349 @@
+"""Tells at once that a container has ended, with its exit code, without asking Podman.
+
+conmon writes ``<exit dir>/<container id>`` a millisecond after its container's death, and Podman
+deletes it some 40 ms later; one inotify watch per exit directory catches it.  A pidfd on every
+container and on every conmon catches what leaves no file: a conmon that died (Podman then says
+"running" for ever).  One thread, one epoll, no polling.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import select
+import struct
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..core import conmon
+from ..errors import StateError
+
+log = logging.getLogger(__name__)
+
+EXIT_FILE = "exit-file"
+"""How: conmon wrote it; the code is known."""
+
+CONMON_DIED = "conmon-died"
+"""How: there is no conmon that could write it. Told when conmon dies and again when its orphan ends."""
+
+LOST = "lost"
+"""How: the container has ended in good order, but its exit file was not seen. Ask Podman."""
+
+OnExit = Callable[[str, int | None, str], None]
+"""(container id, exit code or None, how); called from the watcher's thread, without a lock held."""
+
+FILE_PATIENCE = 1.0
+"""Seconds between the end of a process and the moment its exit file is given up."""
+
+_CLOSE_WRITE = 0x00000008
+_MOVED_TO = 0x00000080
+_Q_OVERFLOW = 0x00004000
+_IGNORED = 0x00008000
+_CLOEXEC_NONBLOCK = os.O_CLOEXEC | os.O_NONBLOCK
+_EVENT = struct.Struct("iIII")
+
+Report = tuple[str, int | None, str]
+
+
+@dataclass(eq=False, slots=True)
+class _Watched:
+    """A container under watch; descriptors are -1 once that process has ended, or was never known.
+
+    `before` = both had ended when the watch began: an ordinary exit, as far as one can tell.
+    """
+
+    container_id: str
+    exit_dir: str
+    container: int = -1
+    conmon: int = -1
+    conmon_dead: bool = False
+    conmon_told: bool = False
+    before: bool = False
+    ended_at: float = 0.0
+
+
+class ExitWatcher:
+    """See the module. All methods may be called from any thread."""
+
+    def __init__(self, on_exit: OnExit, fatal: Callable[[BaseException], None] | None = None) -> None:
+        """`fatal` is told when the thread ends although it must not. Raises StateError."""
+        self._on_exit = on_exit
+        self._fatal = fatal
+        self._lock = threading.Lock()
+        self._watched: dict[str, _Watched] = {}
+        self._by_fd: dict[int, _Watched] = {}
+        self._inotify = _Inotify()
+        self._epoll = select.epoll()
+        self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        for fd in (self._event, self._inotify.fd):
+            self._epoll.register(fd, select.EPOLLIN)
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="exits", daemon=True)
+
+    def start(self) -> None:
+        """Begin to report."""
+        self._thread.start()
+
+    def stop(self, timeout: float = 5.0) -> None:
+        """End the thread and free all descriptors."""
+        self._stopping = True
+        os.eventfd_write(self._event, 1)
+        if self._thread.ident is not None:
+            self._thread.join(timeout)
+        with self._lock:
+            for container_id in list(self._watched):
+                self._remove(container_id)
+        self._epoll.close()
+        self._inotify.close()
+        os.close(self._event)
+
+    def watch(self, container_id: str, pid: int, conmon_pid: int) -> None:
+        """Report the end of this container (infra containers too). Watched already: nothing changes.
+
+        What has ended before is reported, too, soon after this returns.
+        """
+        with self._lock:
+            if container_id in self._watched:
+                return
+            exit_dir = exit_dir_of(conmon_pid)
+            self._inotify.add(exit_dir)
+            watched = _Watched(container_id, exit_dir)
+            self._watched[container_id] = watched
+            watched.conmon = self._open(watched, conmon_pid, _is_conmon(conmon_pid, container_id))
+            watched.container = self._open(watched, pid, _is_inside(pid, container_id, conmon_pid))
+            watched.conmon_dead = conmon_pid > 0 and watched.conmon < 0
+            if pid > 0 and watched.container < 0:
+                watched.ended_at = time.monotonic()
+            watched.before = watched.conmon_dead and watched.ended_at > 0
+            ended = watched.conmon_dead or watched.ended_at > 0
+        if ended:
+            os.eventfd_write(self._event, 1)
+
+    def forget(self, container_id: str) -> None:
+        """Nobody cares any more; unknown is fine."""
+        with self._lock:
+            self._remove(container_id)
+
+    # ---- the thread -------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping:
+                self._turn()
+        except BaseException as error:
+            log.critical("the exit watcher has ended, exits are seen by relist only", exc_info=True)
+            if self._fatal is None:
+                raise
+            self._fatal(error)
+
+    def _turn(self) -> None:
+        ready = {fd for fd, _ in self._epoll.poll(self._patience())}
+        if self._event in ready:
+            os.eventfd_read(self._event)
+        with self._lock:
+            # Exit files first: they carry the code, and the pidfds of the same exit are then moot.
+            reports = self._from_files() if self._inotify.fd in ready else []
+            for fd in ready:
+                self._ended(fd)
+            reports += [report for watched in list(self._watched.values()) for report in self._judge(watched)]
+        for report in reports:
+            self._on_exit(*report)
+
+    def _patience(self) -> float | None:
+        with self._lock:
+            ends = [w.ended_at for w in self._watched.values() if w.ended_at and not w.conmon_dead]
+        return max(min(ends) + FILE_PATIENCE - time.monotonic(), 0.0) if ends else None
+
+    def _from_files(self) -> list[Report]:
+        """The reports of all exit files that have appeared for watched containers."""
+        reports = []
+        for name in self._inotify.read():
+            for container_id in list(self._watched) if name is None else [name]:
+                report = self._read_file(container_id)
+                if report is None and name in self._watched:
+                    # It was there, and Podman has taken it away before this thread could run.
+                    self._remove(container_id)
+                    report = (container_id, None, LOST)
+                if report is not None:
+                    reports.append(report)
+        return reports
+
+    def _read_file(self, container_id: str) -> Report | None:
+        watched = self._watched.get(container_id)
+        code = read_exit_file(watched.exit_dir, container_id) if watched else None
+        if code is None:
+            return None
+        self._remove(container_id)
+        return container_id, code, EXIT_FILE
+
+    def _ended(self, fd: int) -> None:
+        """Note that the process behind a pidfd has ended; its number may have been reused, so look again."""
+        watched = self._by_fd.get(fd)
+        if watched is None or not _readable(fd):
+            return
+        if fd == watched.container:
+            watched.container = -1
+            watched.ended_at = time.monotonic()
+        else:
+            watched.conmon = -1
+            watched.conmon_dead = True
+        self._close(fd)
+
+    def _judge(self, watched: _Watched) -> list[Report]:
+        """What is to be told of a container whose exit file has not been seen.
+
+        Called for all of them, because it costs nothing where nothing has happened.
+        """
+        if not watched.conmon_dead and not watched.ended_at:
+            return []
+        report = self._read_file(watched.container_id)
+        if report is not None:
+            return [report]
+        orphan = watched.container >= 0
+        if watched.conmon_dead and not watched.before and not (orphan and watched.conmon_told):
+            watched.conmon_told = True
+            if not orphan:
+                self._remove(watched.container_id)
+            return [(watched.container_id, None, CONMON_DIED)]
+        if watched.before or (watched.ended_at and time.monotonic() - watched.ended_at >= FILE_PATIENCE):
+            self._remove(watched.container_id)
+            return [(watched.container_id, None, LOST)]
+        return []
+
+    # ---- descriptors, under the lock --------------------------------------------------------
+
+    def _open(self, watched: _Watched, pid: int, right: bool) -> int:
+        """A registered pidfd, -1 when that process is not there (any more)."""
+        if pid <= 0 or not right:
+            return -1
+        try:
+            fd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return -1
+        self._by_fd[fd] = watched
+        self._epoll.register(fd, select.EPOLLIN)
+        return fd
+
+    def _close(self, fd: int) -> None:
+        if self._by_fd.pop(fd, None) is not None:
+            self._epoll.unregister(fd)
+            os.close(fd)
+
+    def _remove(self, container_id: str) -> None:
+        watched = self._watched.pop(container_id, None)
+        if watched is not None:
+            self._close(watched.container)
+            self._close(watched.conmon)
+
+
+class _Inotify:
+    """Watches on exit directories, by the C library; each directory once."""
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._dirs: dict[str, int] = {}
+        self.fd = self._libc.inotify_init1(_CLOEXEC_NONBLOCK)
+        if self.fd < 0:
+            raise StateError(f"cannot watch for exits: inotify: {os.strerror(ctypes.get_errno())}")
+
+    def add(self, directory: str) -> None:
+        """Watch it; a directory that cannot be watched costs speed only (the pidfds remain)."""
+        if directory in self._dirs:
+            return
+        wd = self._libc.inotify_add_watch(self.fd, os.fsencode(directory), _CLOSE_WRITE | _MOVED_TO)
+        if wd < 0:
+            log.warning("cannot watch exit directory %s: %s", directory, os.strerror(ctypes.get_errno()))
+            return
+        self._dirs[directory] = wd
+
+    def read(self) -> list[str | None]:
+        """Names of files that have appeared; None = some were missed."""
+        names: list[str | None] = []
+        try:
+            data = os.read(self.fd, 65536)
+        except BlockingIOError:
+            return names
+        at = 0
+        while at < len(data):
+            wd, mask, _, length = _EVENT.unpack_from(data, at)
+            at += _EVENT.size
+            name = data[at : at + length].rstrip(b"\0")
+            at += length
+            if mask & _Q_OVERFLOW:
+                names.append(None)
+            elif mask & _IGNORED:
+                self._dirs = {d: w for d, w in self._dirs.items() if w != wd}
+            elif name:
+                names.append(os.fsdecode(name))
+        return names
+
+    def close(self) -> None:
+        """Free it."""
+        os.close(self.fd)
+
+
+def exit_dir_of(conmon_pid: int) -> str:
+    """The directory that this conmon writes exit codes to; Podman's default when it cannot be asked."""
+    facts = conmon.parse(_cmdline(conmon_pid)) if conmon_pid > 0 else None
+    return facts.exit_dir if facts else conmon.DEFAULT_EXIT_DIR
+
+
+def read_exit_file(exit_dir: str, container_id: str) -> int | None:
+    """The exit code in a container's exit file, None when there is none (yet, or any more)."""
+    try:
+        with open(os.path.join(exit_dir, container_id), encoding="ascii") as file:
+            return int(file.read(32).strip())
+    except (OSError, ValueError):
+        return None
+
+
+def write_exit_file(exit_dir: str, container_id: str, code: int) -> None:
+    """Do what a dead conmon cannot do any more, so that Podman believes the exit. Raises StateError.
+
+    Only for a container whose process has ended; 137 when the code is not known (design section 3).
+    """
+    path = os.path.join(exit_dir, container_id)
+    temporary = os.path.join(exit_dir, f".{container_id}.edgelet")
+    try:
+        with open(temporary, "w", encoding="ascii") as file:
+            file.write(str(code))
+        os.rename(temporary, path)
+    except OSError as error:
+        raise StateError(f"cannot write exit file {path}: {error}") from error
+
+
+def _is_conmon(pid: int, container_id: str) -> bool:
+    """Whether `pid` is that container's conmon, or the cleanup command it turns into at the end."""
+    return pid > 0 and container_id in _cmdline(pid)
+
+
+def _is_inside(pid: int, container_id: str, conmon_pid: int) -> bool:
+    """Whether `pid` is that container's process and not a later one of the same number."""
+    if pid <= 0:
+        return False
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            text = file.read()
+        if int(text[text.rfind(b")") + 2 :].split(None, 2)[1]) == conmon_pid:
+            return True
+        with open(f"/proc/{pid}/cgroup", encoding="utf-8", errors="replace") as groups:
+            return container_id in groups.read()
+    except OSError:
+        return False
+
+
+def _cmdline(pid: int) -> list[str]:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return [os.fsdecode(part) for part in file.read().split(b"\0")]
+    except OSError:
+        return []
+
+
+def _readable(fd: int) -> bool:
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(0))
