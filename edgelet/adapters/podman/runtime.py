@@ -58,6 +58,7 @@ class Podman:
         warn: Warn = _to_log,
     ) -> None:
         self._api = api.Api(connection)
+        self._clock = clock
         self._naming = spec.Naming(owner, boot_id)
         self._layout = layout
         self._facts = facts or spec.HostFacts()
@@ -88,11 +89,7 @@ class Podman:
         body = spec.pod_body(pod, self._naming, attempt, self._network)
         made = self._api.post("pods/create", body=body, timeout=CREATE_SECONDS, creating=True)
         self._memory.own(made["Id"])
-        found = self.list(pod.key)
-        pod_seen = next((p for p in found if p.id == made["Id"]), None)
-        if pod_seen is None:
-            raise errors.NotFound(f"cannot create pod {pod.key}: it was removed at once by somebody else")
-        return pod_seen
+        return seen.created_pod(self._api.get(f"pods/{made['Id']}/json"))
 
     def remove_pod(self, pod_id: str) -> None:
         """See ports.Runtime."""
@@ -112,7 +109,7 @@ class Podman:
             self._warn(pod.key, sentence)
         made = self._api.post("containers/create", body=body, timeout=CREATE_SECONDS, creating=True)
         self._memory.own(made["Id"])
-        return self.inspect_container(made["Id"])
+        return seen.created_container(made["Id"], container, restart_count, pod.grace, path, self._clock.time())
 
     def start_container(self, sandbox: ObservedPod, container_id: str) -> ObservedContainer:
         """See ports.Runtime."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...model import labels
 from ...model.observed import Image, ObservedContainer, ObservedPod, State
-from ...model.pod import PodKey
+from ...model.pod import Container, PodKey
 
 Answer = Mapping[str, Any]
 
@@ -181,6 +181,33 @@ def pod(row: Answer, infra: Answer | None, ips: tuple[str, ...]) -> ObservedPod:
     )
 
 
+def created_pod(answer: Answer) -> ObservedPod:
+    """The answer of pods/<id>/json for a pod that has not run yet."""
+    row = {
+        "Id": answer["Id"],
+        "Labels": answer.get("Labels"),
+        "InfraId": answer.get("InfraContainerID"),
+        "Created": answer.get("Created"),
+    }
+    return pod(row, None, ())
+
+
+def created_container(
+    made: str, spec: Container, count: int, grace: int, log_path: str, now: float
+) -> ObservedContainer:
+    """A container that was just created: known without asking."""
+    return ObservedContainer(
+        id=made,
+        name=spec.name,
+        state=State.CREATED,
+        restart_count=count,
+        image=spec.image,
+        created_at=now,
+        grace=grace,
+        log_path=log_path,
+    )
+
+
 def image(answer: Answer) -> Image:
     """The answer of images/<name>/json."""
     config = answer.get("Config") or {}
@@ -189,7 +216,7 @@ def image(answer: Answer) -> Image:
         digest=_repo_digest(answer),
         size=answer.get("Size") or 0,
         user=config.get("User") or answer.get("User") or "",
-        stop_signal=str(config.get("StopSignal") or ""),
+        stop_signal=signal_name(config["StopSignal"]) if config.get("StopSignal") else "",
     )
 
 
