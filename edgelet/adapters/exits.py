@@ -68,7 +68,7 @@ class _Watched:
 class ExitWatcher:
     """See the module. All methods may be called from any thread."""
 
-    def __init__(self, on_exit: OnExit, fatal: Callable[[BaseException], None] | None = None) -> None:
+    def __init__(self, on_exit: OnExit, fatal: Callable[[str], None] | None = None) -> None:
         """`fatal` is told when the thread ends although it must not. Raises StateError."""
         self._on_exit = on_exit
         self._fatal = fatal
@@ -133,11 +133,11 @@ class ExitWatcher:
         try:
             while not self._stopping:
                 self._turn()
-        except BaseException as error:
+        except BaseException as error:  # guard
             log.critical("the exit watcher has ended, exits are seen by relist only", exc_info=True)
             if self._fatal is None:
                 raise
-            self._fatal(error)
+            self._fatal(f"the exit watcher has ended: {error}")
 
     def _turn(self) -> None:
         ready = {fd for fd, _ in self._epoll.poll(self._patience())}

@@ -83,9 +83,9 @@ def connect(host: str, port: int) -> Generator[Wants, Ready, socket.socket]:
             raise DialError(f"dial tcp {probe_request.join(address, port)}: connect: {go_error(code)}")
     except OSError as error:
         sock.close()
-        code = error.errno or 0
-        raise DialError(f"dial tcp {probe_request.join(address, port)}: connect: {go_error(code)}") from error
-    except BaseException:
+        text = f"dial tcp {probe_request.join(address, port)}: connect: {go_error(error.errno or 0)}"
+        raise DialError(text) from error
+    except (DialError, Deadline, GeneratorExit):
         sock.close()
         raise
     return sock

@@ -89,7 +89,7 @@ class Prober:
         wake: ports.Wake,
         results: Results | None = None,
         alive: Callable[[ports.Target], bool] | None = None,
-        fatal: Callable[[BaseException], None] | None = None,
+        fatal: Callable[[str], None] | None = None,
     ) -> None:
         """`alive` tells whether a container's process still lives: what its probes say then is void.
 
@@ -184,11 +184,11 @@ class Prober:
             while not self._stopping:
                 self.step()
             self._loop.close()
-        except BaseException as error:
+        except BaseException as error:  # guard
             log.critical("the prober has ended, no probe runs any more", exc_info=True)
             if self._fatal is None:
                 raise
-            self._fatal(error)
+            self._fatal(f"the prober has ended: {error}")
 
     def _wake_at(self) -> float | None:
         now = self._clock.monotonic()
