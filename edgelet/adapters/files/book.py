@@ -92,10 +92,11 @@ def judge(record: Record, view: View, now: float) -> float | None:
         return now
     verdict = _patience(record, view)
     if isinstance(verdict, str):
-        # When the directory becomes itself again, the grace begins anew.
-        record.held, record.missing_since = verdict, now
+        record.held = verdict
         return None
-    record.held = ""
+    if record.held:
+        # The directory has become itself again: the grace begins now.
+        record.held, record.missing_since = "", now
     return (now if record.missing_since is None else record.missing_since) + verdict
 
 

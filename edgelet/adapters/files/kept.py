@@ -64,17 +64,23 @@ class Kept:
         """The file is gone for good."""
         self._forgotten.add(name)
 
-    def save(self, records: dict[str, Record], place: Place | None) -> None:
+    def unsure(self) -> Place | None:
+        """The directory of before, so that no directory equals it but its file system is still known."""
+        return self._place and self._place._replace(inode=0)
+
+    def save(self, records: dict[str, Record], place: Place | None, forget: bool) -> None:
         """Write what changed; what fails is tried again next time.
 
-        `place` is the directory now when all that is known was seen in it, else None.
+        `place` is the directory in which all that is known was seen last (None = not known yet);
+        `forget` False = nothing may be removed now.
         """
         try:
             self._save_place(place)
             for record in [r for r in records.values() if r.dirty]:
                 self._store.put(record.name, lastgood.pack(record.versions))
                 record.dirty = False
-            self._remove_forgotten(records)
+            if forget:
+                self._remove_forgotten(records)
             self.trouble = ""
         except StateError as err:
             self.trouble = f"{err}; after a reboot the last good version may be missing"

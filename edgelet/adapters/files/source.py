@@ -105,7 +105,7 @@ class FileSource:
     # -- the thread ---------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while (hints := self._ear.take(self.wake_at() - self._clock.monotonic())) is not None:
+        while (hints := self.wait(self.wake_at() - self._clock.monotonic())) is not None:
             try:
                 self.step(hints)
             except Exception:  # guard
@@ -113,6 +113,10 @@ class FileSource:
                 log.exception("cannot process changes of %s; trying again at the next listing", self._root.path)
                 self._next_listing = self._clock.monotonic() + self._check_frequency
                 self._rechecks.clear()
+
+    def wait(self, timeout: float) -> Hints | None:
+        """What inotify says within `timeout` seconds; None = stopped."""
+        return self._ear.take(timeout)
 
     def wake_at(self) -> float:
         """The monotonic second at which `step` is due even without hints."""
@@ -177,7 +181,7 @@ class FileSource:
         """Listen to the directory at the path; a watch that ended says that it is another one."""
         interrupted = self._listening and not self._ear.armed
         if self._place is not None and (place != self._place or interrupted):
-            self._visit += 1
+            self._interrupt()
         if place != self._place or not self._ear.armed:
             # Before the listing, so that nothing changes unheard between the two.
             self._ear.arm(self._root.directory)
@@ -186,13 +190,18 @@ class FileSource:
     def _lose(self, reason: str, now: float) -> None:
         if not self._lost:
             log.warning("%s; its pods keep running", reason)
-            self._visit += 1
+            self._interrupt()
         self._lost = reason
-        self._place = self._complete = None
+        self._place = None
         self._ear.disarm()
         self._next_listing = now + min(LOST_RETRY, self._check_frequency)
         for record in self._records.values():
             record.missing_since, record.deletion_seen, record.held = None, False, ""
+
+    def _interrupt(self) -> None:
+        """From here on it may be another directory, even with the same inode: remembered over a restart too."""
+        self._visit += 1
+        self._complete = self._kept.unsure()
 
     def _judge(self, view: book.View, now: float) -> None:
         """Drop the files that are gone; schedule the next look at those that may be."""
@@ -207,7 +216,8 @@ class FileSource:
             else:
                 self._next_listing = min(self._next_listing, due)
         missing = any(r.missing_since is not None for r in self._records.values())
-        self._complete = None if missing else view.place
+        if not missing:
+            self._complete = view.place
         self._seen = self._seen or not any(r.held for r in self._records.values())
 
     # -- one file -----------------------------------------------------------------------------
@@ -337,8 +347,7 @@ class FileSource:
 
     def _save(self) -> None:
         before = self._kept.trouble
-        if not self._lost:
-            self._kept.save(self._records, self._complete)
+        self._kept.save(self._records, self._complete, forget=not self._lost)
         if self._kept.trouble != before:
             self._publish()
 
