@@ -80,6 +80,7 @@ class ExitWatcher:
         self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         for fd in (self._event, self._inotify.fd):
             self._epoll.register(fd, select.EPOLLIN)
+        self._lost_dirs: dict[str, str] = {}
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="exits", daemon=True)
 
@@ -126,6 +127,15 @@ class ExitWatcher:
         """Nobody cares any more; unknown is fine."""
         with self._lock:
             self._remove(container_id)
+
+    def settle(self, container_id: str, code: int) -> None:
+        """Write the exit file that a dead conmon cannot write any more. Raises StateError.
+
+        Only after CONMON_DIED was told for this container and its process has ended.
+        """
+        with self._lock:
+            exit_dir = self._lost_dirs.pop(container_id, conmon.DEFAULT_EXIT_DIR)
+        write_exit_file(exit_dir, container_id, code)
 
     # ---- the thread -------------------------------------------------------------------------
 
@@ -205,6 +215,7 @@ class ExitWatcher:
         orphan = watched.container >= 0
         if watched.conmon_dead and not watched.before and not (orphan and watched.conmon_told):
             watched.conmon_told = True
+            self._lost_dirs[watched.container_id] = watched.exit_dir
             if not orphan:
                 self._remove(watched.container_id)
             return [(watched.container_id, None, CONMON_DIED)]

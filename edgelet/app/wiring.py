@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from .. import config, durable, errors, node_name, ports
 from ..adapters import podman
 from ..adapters.event_file import EventFile
-from ..adapters.exits import ExitWatcher
+from ..adapters.exits import CONMON_DIED, ExitWatcher
 from ..adapters.files import FileSource
-from ..adapters.logs import LogReader, LogRotator
+from ..adapters.logs.reader import LogReader
+from ..adapters.logs.rotation import LogRotator, Policy
 from ..adapters.runtime_exec import OciExec
 from ..adapters.server.api import ApiServer
 from ..adapters.server.contracts import Services
@@ -32,6 +33,7 @@ from ..engine.workers import Workers
 from ..model.layout import Layout
 from ..model.pod import PodKey
 from . import control, execs, machine
+from .orphans import Orphans
 
 log = logging.getLogger(__name__)
 
@@ -126,12 +128,9 @@ def build(settings: config.Settings) -> Agent:
     sources = _sources(base, engine.director)
     server = _server(base, engine, sources)
     rotator = LogRotator(
-        base.layout,
-        engine.observer.all,
+        lambda: engine.observer.all().values(),
         base.clock,
-        max_size=settings.container_log_max_size,
-        max_files=settings.container_log_max_files,
-        interval=settings.container_log_monitor_interval,
+        Policy(settings.container_log_max_size, settings.container_log_max_files),
     )
     return Agent(base, engine, sources, server, rotator)
 
@@ -188,15 +187,18 @@ def _engine(base: Base, order: tuple[str, ...]) -> Engine:
             late[0].recheck()
 
     def exited(container_id: str, code: int | None, how: str) -> None:
+        if how == CONMON_DIED and orphans.take(container_id):
+            return
         observer.exited(container_id, code, how)
 
-    exits = ExitWatcher(exited)
+    exits = ExitWatcher(exited, fatal=base.beat.fatal)
     states_store = durable.Store(base.layout.states_dir)
     loaded = states_store.load()
     for complaint in loaded.complaints:
         log.warning("%s", complaint)
     states = States(states_store, loaded.entries, base.boot_id)
     observer = Observer(base.runtime, base.clock, exits, wake, lambda: _listed(late[0], base, states))
+    orphans = Orphans(observer, exits, base.events)
     puller = Puller(base.runtime, base.clock, base.events, workers.pulled)
     runner = OciExec(os.path.join(base.settings.run_dir, "exec"))
     prober = Prober(base.clock, runner, base.events, wake, fatal=base.beat.fatal)
