@@ -8,7 +8,8 @@
     ├── StateError               a file under the root directory that cannot be read or written
     ├── RuntimeFailure           Podman did not do what was asked
     │   ├── Temporary            may work when tried again: unreachable, busy, locked, timed out
-    │   │   └── Unreachable      nothing answers on the socket
+    │   │   ├── Unreachable      nothing answers on the socket
+    │   │   └── TimedOut         no answer within the deadline: it may have taken effect or not
     │   ├── Conflict             the name is taken (a container or pod of that name exists)
     │   ├── NotFound             the thing named is not there (any more)
     │   ├── ImageMissing         the image is not in local storage
@@ -58,6 +59,10 @@ class Temporary(RuntimeFailure):
 
 class Unreachable(Temporary):
     """Nothing answers on the Podman socket."""
+
+
+class TimedOut(Temporary):
+    """No answer within the call's deadline; it may have taken effect or not."""
 
 
 class Conflict(RuntimeFailure):

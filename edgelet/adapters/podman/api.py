@@ -72,7 +72,7 @@ class Api:
         try:
             return self._call("GET", path, params, None, timeout)
         except errors.Temporary as error:
-            if not isinstance(error.__cause__, OSError):
+            if isinstance(error, (errors.Unreachable, errors.TimedOut)) or not isinstance(error.__cause__, OSError):
                 raise
             return self._call("GET", path, params, None, timeout)
 
@@ -123,6 +123,17 @@ class Api:
     def _call(
         self, method: str, path: str, params: Mapping[str, str] | None, body: Mapping[str, Any] | None, timeout: float
     ) -> Any:
+        """One call; asked again once when nothing was listening: such a request has had no effect."""
+        try:
+            return self._try(method, path, params, body, timeout)
+        except errors.Unreachable as error:
+            if not isinstance(error.__cause__, OSError):
+                raise
+            return self._try(method, path, params, body, timeout)
+
+    def _try(
+        self, method: str, path: str, params: Mapping[str, str] | None, body: Mapping[str, Any] | None, timeout: float
+    ) -> Any:
         what = f"{method} {path}"
         data = None if body is None else json.dumps(body, separators=(",", ":"))
         headers = _CLOSE if body is None else {**_CLOSE, "Content-Type": "application/json"}
@@ -134,7 +145,8 @@ class Api:
                 _raise_for(response, what)
                 return json.loads(response.text) if response.text else None
         except errors.Temporary as error:
-            self._connection.failed(error)
+            if isinstance(error.__cause__, OSError):
+                self._connection.failed(error)
             raise
 
     @contextlib.contextmanager
@@ -208,7 +220,7 @@ def _transport_error(what: str, error: OSError) -> errors.RuntimeFailure:
     if any(isinstance(e, (ConnectionRefusedError, FileNotFoundError, PermissionError)) for e in chain):
         return errors.Unreachable(f"cannot {what}: nothing answers on the Podman socket: {chain[-1]}")
     if any(isinstance(e, TimeoutError) or "timed out" in str(e) for e in chain):
-        return errors.Temporary(f"cannot {what}: Podman did not answer in time")
+        return errors.TimedOut(f"cannot {what}: Podman did not answer in time")
     return errors.Temporary(f"cannot {what}: the connection to Podman broke: {chain[-1]}")
 
 

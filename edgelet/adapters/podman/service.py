@@ -17,7 +17,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ... import errors
@@ -30,6 +30,8 @@ START_SECONDS = 15.0
 CHECK_AGAIN_SECONDS = 30.0
 USER_CONF = "/etc/containers/containers.conf"
 STDERR_KEPT = 4096
+SILENT_MAX = 3
+DYING_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,9 @@ class _State:
     starts: int = 0
     deaths: int = 0
     last_error: str = ""
-    checked: float = field(default=-CHECK_AGAIN_SECONDS)
+    checked: float = -CHECK_AGAIN_SECONDS
+    suspect: bool = False
+    silent: int = 0
 
 
 class Service:
@@ -106,6 +110,7 @@ class Service:
             self._calls += 1
         try:
             yield path
+            self._state.silent = 0
         finally:
             with self._changed:
                 self._calls -= 1
@@ -113,26 +118,30 @@ class Service:
                 self._changed.notify_all()
 
     def failed(self, error: errors.RuntimeFailure) -> None:
-        """Look for a socket anew before the next call."""
+        """Look before the next call; a service of ours that keeps silent again and again is replaced."""
         with self._changed:
             self._state.last_error = str(error)
-            if isinstance(error, errors.Unreachable):
-                self._state.checked = -CHECK_AGAIN_SECONDS
+            self._state.suspect = True
+            if isinstance(error, errors.TimedOut):
+                self._state.silent += 1
+                if self._state.silent >= SILENT_MAX and self._alive():
+                    log.warning("the Podman service did not answer %d calls in a row: it is replaced", SILENT_MAX)
+                    self._state.silent = 0
+                    self._end_child(patience=0.0)
 
     # ---- for the composition root -----------------------------------------------------------
 
     def describe(self) -> dict[str, Any]:
         """For status: which socket, whose service, how often it was started and died, the last error."""
-        with self._changed:
-            state = self._state
-            return {
-                "socket": self._own_socket if state.own else self._configured,
-                "embedded": state.own,
-                "running": self._alive() if state.own else True,
-                "starts": state.starts,
-                "deaths": state.deaths,
-                "lastError": state.last_error,
-            }
+        state, child = self._state, self._child  # without the lock: a start under way may hold it for seconds
+        return {
+            "socket": self._own_socket if state.own else self._configured,
+            "embedded": state.own,
+            "running": not state.own or (child is not None and child.poll() is None),
+            "starts": state.starts,
+            "deaths": state.deaths,
+            "lastError": state.last_error,
+        }
 
     def stop(self) -> None:
         """End our service, if any; containers go on."""
@@ -156,6 +165,8 @@ class Service:
     def _ready(self) -> str:
         if self._stopped:
             raise errors.Unreachable("cannot reach Podman: edgelet is stopping")
+        if self._state.suspect:
+            self._look()
         if self._state.own and self._alive():
             return self._own_socket
         if self._configured and self._host_answers():
@@ -164,6 +175,16 @@ class Service:
         self._state.own = True
         self._start()
         return self._own_socket
+
+    def _look(self) -> None:
+        """After trouble: a dying child is waited for, one that does not listen is ended."""
+        self._state.suspect = False
+        self._state.checked = -CHECK_AGAIN_SECONDS
+        if self._child is not None and not _answers(self._own_socket):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(DYING_SECONDS)
+            if self._alive():
+                self._end_child()
 
     def _host_answers(self) -> bool:
         """Whether the configured socket answers; asked once, then only after trouble or some time."""
@@ -228,20 +249,21 @@ class Service:
     def _reap_when_idle(self, child: subprocess.Popen[bytes]) -> None:
         """Thread: wait until nothing has called for `idle` seconds, end the child, end."""
         with self._changed:
-            while self._child is child:
+            while self._child is child and self._alive():
                 rest = self._last_end + self._idle - time.monotonic() if not self._calls else None
                 if rest is not None and rest <= 0:
                     self._end_child()
                     return
                 self._changed.wait(rest)
 
-    def _end_child(self) -> None:
+    def _end_child(self, patience: float = 5.0) -> None:
+        """End our service; what does not go within `patience` seconds is killed."""
         child, self._child = self._child, None
         if child is None or child.poll() is not None:
             return
         child.terminate()
         try:
-            child.wait(5)
+            child.wait(patience)
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
