@@ -99,7 +99,7 @@ class Client:
         except (OSError, http.client.HTTPException) as error:
             raise AgentDown(unreachable(self.path, error)) from error
         if response.status >= 400:
-            raise ApiFailure(_status(response.read(), response.status))
+            raise ApiFailure(status_of(response.read(), response.status))
         return response
 
 
@@ -144,7 +144,8 @@ def unreachable(path: str, error: Exception) -> str:
     return f"cannot reach the agent at {path}: {error}"
 
 
-def _status(body: bytes, code: int) -> Json:
+def status_of(body: bytes, code: int) -> Json:
+    """The v1.Status in an answer, or one made of whatever else came."""
     try:
         found = json.loads(body)
     except ValueError:

@@ -16,7 +16,7 @@ import tornado.routing
 import tornado.web
 
 from ... import errors
-from . import agent, base, logs, peers, resources
+from . import agent, base, exec, logs, peers, resources
 from .contracts import Services
 from .hub import Hub
 
@@ -111,6 +111,7 @@ def routes(services: Services, hub: Hub) -> list[tornado.routing.Rule]:
         (rf"{_CORE}{_NS}/pods", resources.Pods),
         (rf"{_CORE}{_POD}", resources.Pods),
         (rf"{_CORE}{_POD}/log", logs.Log),
+        (rf"{_CORE}{_POD}/exec", exec.Exec),
         (rf"{_CORE}/events", resources.Events),
         (rf"{_CORE}{_NS}/events", resources.Events),
         (rf"{_CORE}{_NS}/events/(?P<name>[^/]+)", resources.Events),
@@ -150,6 +151,7 @@ def _server(services: Services, hub: Hub) -> tornado.httpserver.HTTPServer:
         default_handler_args=given,
         log_function=_log_request,
         websocket_max_message_size=1 << 20,
+        websocket_ping_interval=30,
     )
     return _Bounded(
         application,
