@@ -15,7 +15,11 @@ import pytest
 # The same examples on every run: a property that fails, fails for everybody. EDGELET_EXPLORE=1 looks further.
 hypothesis.settings.register_profile("same", derandomize=True, deadline=None, print_blob=True)
 hypothesis.settings.register_profile("explore", deadline=None, print_blob=True, max_examples=1000)
-hypothesis.settings.load_profile("explore" if os.environ.get("EDGELET_EXPLORE") else "same")
+# For tests/mutants.py: that an example fails is enough, the smallest one is not wanted.
+_PHASES = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
+hypothesis.settings.register_profile("mutants", derandomize=True, deadline=None, database=None, phases=_PHASES)
+_CHOSEN = next((name for name in ("explore", "mutants") if os.environ.get(f"EDGELET_{name.upper()}")), "same")
+hypothesis.settings.load_profile(_CHOSEN)
 
 THREAD_GRACE = 2.0
 """Seconds a thread has to end after its test: joining is the test's business, dying is the kernel's."""
