@@ -218,8 +218,8 @@ class _Checker:
             self._report.error(path, _not_one_of(value, field.values))
         elif field.low is not None and field.high is not None and not field.low <= value <= field.high:
             self._report.error(path, f"must be between {field.low} and {field.high}, not {value}")
-        elif field.form and value != "" and not _FORMS[field.form][0](value):
-            self._report.error(path, f"{value[:80]!r} {_FORMS[field.form][1]}")
+        elif field.form and value != "" and not FORMS[field.form][0](value):
+            self._report.error(path, f"{value[:80]!r} {FORMS[field.form][1]}")
 
 
 def _says_nothing(node: Node, field: Field) -> bool:
@@ -244,7 +244,7 @@ def _is_ip(text: str) -> bool:
     return True
 
 
-_FORMS: dict[str, tuple[Callable[[str], bool], str]] = {
+FORMS: dict[str, tuple[Callable[[str], bool], str]] = {
     "label": (
         lambda t: LABEL.fullmatch(t) is not None,
         "must be lower-case letters, digits and '-', begin and end with a letter or digit, at most 63 characters",

@@ -60,6 +60,7 @@ def read(text: str) -> Result:
     rest = _hide_apostrophes(text)
     budget = _Budget()
     while True:
+        budget.document = line + 1
         try:
             for node in _documents(rest, line, budget):
                 result.documents.append(node)
@@ -70,7 +71,7 @@ def read(text: str) -> Result:
         except ReadError as error:
             result.documents.append(None)
             result.errors.append((len(result.documents), error))
-            skip = _after_error(rest, error.line - line)
+            skip = _after_error(rest, error.line - line, budget.document - line)
             if skip is None or len(result.errors) >= MAX_ERRORS:
                 return result
             line += rest.count("\n", 0, skip)
@@ -83,10 +84,13 @@ def _hide_apostrophes(text: str) -> str:
     return _APOSTROPHE.sub(lambda m: m.group(1) + _STAND_IN + "'", text)
 
 
-def _after_error(text: str, line: int) -> int | None:
-    """Where the next document begins after the line (from 1) that could not be read."""
+def _after_error(text: str, line: int, begun: int) -> int | None:
+    """Where the next document begins: the first `---` from `line` on, where reading stopped.
+
+    `begun` is the line of the broken document's own beginning; lines count from 1.
+    """
     start = 0
-    for _ in range(max(line, 1)):
+    for _ in range(max(line, begun + 1) - 1):
         end = text.find("\n", start)
         if end < 0:
             return None
@@ -97,6 +101,9 @@ def _after_error(text: str, line: int) -> int | None:
 
 @dataclass(slots=True)
 class _Budget:
+    """What one file has used up; `document` is the line where the newest document began."""
+
+    document: int = 0
     events: int = 0
     unfolded: int = 0
 
@@ -122,7 +129,7 @@ def _documents(text: str, first_line: int, budget: _Budget) -> Iterator[Node | N
                 return
             budget.event(event.start_mark)
             if isinstance(event, yaml.DocumentStartEvent):
-                builder.start()
+                budget.document = builder.start(event)
             elif isinstance(event, yaml.DocumentEndEvent):
                 yield builder.finish()
             else:
@@ -159,8 +166,10 @@ class _Builder:
         self._anchors: dict[str, Node | None] = {}
         self._root: Node | None = None
 
-    def start(self) -> None:
+    def start(self, event: Any) -> int:
+        """A new document; the line where it begins."""
         self._stack, self._anchors, self._root = [], {}, None
+        return self._place(event)[0]
 
     def finish(self) -> Node | None:
         """The document, None when it is null (only comments, or nothing)."""
@@ -319,6 +328,8 @@ def _translated(error: yaml.MarkedYAMLError, source: str, first_line: int) -> Re
     problem = error.problem or error.context or "not YAML"
     if mark is not None and "cannot start any token" in problem and _char_at(source, line, column) == "\t":
         problem = "found a tab"
+    if "nesting depth" in problem:
+        return TooBig(f"values are nested more than {MAX_DEPTH} levels deep", line + first_line, column)
     said = next((said for key, said in _FRIENDLY if key in problem), "")
     text = f"{said} ({problem})" if said else problem
     return ReadError(f"cannot read this as YAML: {text}", line + first_line, column)
