@@ -66,7 +66,7 @@ def lock(root_dir: str) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         raise errors.StateError(
-            f"cannot use {root_dir}: another edgelet runs with it; stop that one, or give this one a --root-dir of its own"
+            f"cannot use {root_dir}: another edgelet runs with it; stop it, or give this one a --root-dir of its own"
         ) from error
     except OSError as error:
         raise errors.StateError(f"cannot lock {path}: {error.strerror}") from error

@@ -128,8 +128,8 @@ def build(settings: config.Settings) -> Agent:
     sources = _sources(base, engine.director)
     server = _server(base, engine, sources)
     rotator = LogRotator(
-        lambda: engine.observer.all().values(),
         base.clock,
+        lambda: engine.observer.all().values(),
         Policy(settings.container_log_max_size, settings.container_log_max_files),
     )
     return Agent(base, engine, sources, server, rotator)
