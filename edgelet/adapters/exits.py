@@ -2,8 +2,12 @@
 
 conmon writes ``<exit dir>/<container id>`` a millisecond after its container's death, and Podman
 deletes it some 40 ms later; one inotify watch per exit directory catches it.  A pidfd on every
-container and on every conmon catches what leaves no file: a conmon that died (Podman then says
-"running" for ever).  One thread, one epoll, no polling.
+container and on every conmon catches what leaves no file.  One thread, one epoll, no polling.
+
+A container whose conmon has died is an orphan: nobody collects its output or its exit code, and
+Podman says "running" of it for ever and cannot remove it.  So it is ended (SIGTERM, two seconds,
+SIGKILL), and then its exit file is written here, with 137, because the code cannot be known: with
+it Podman sees an ordinary exit (design section 3).
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import ctypes
 import logging
 import os
 import select
+import signal
 import struct
 import threading
 import time
@@ -27,13 +32,17 @@ EXIT_FILE = "exit-file"
 """How: conmon wrote it; the code is known."""
 
 CONMON_DIED = "conmon-died"
-"""How: there is no conmon that could write it. Told when conmon dies and again when its orphan ends."""
+"""How: its conmon had died, so the container was ended and its exit file written by hand, with 137."""
 
 LOST = "lost"
 """How: the container has ended in good order, but its exit file was not seen. Ask Podman."""
 
 OnExit = Callable[[str, int | None, str], None]
 """(container id, exit code or None, how); called from the watcher's thread, without a lock held."""
+
+ORPHAN_CODE = 137
+ORPHAN_GRACE = 2.0
+"""Seconds between SIGTERM and SIGKILL for an orphan, the kubelet's minimum (semantics 3.10)."""
 
 FILE_PATIENCE = 1.0
 """Seconds between the end of a process and the moment its exit file is given up."""
@@ -53,6 +62,8 @@ class _Watched:
     """A container under watch; descriptors are -1 once that process has ended, or was never known.
 
     `before` = both had ended when the watch began: an ordinary exit, as far as one can tell.
+    `next_at` is the monotonic second at which the next step is due, 0 = none; `signals` are the
+    ones an orphan is still to get.
     """
 
     container_id: str
@@ -60,9 +71,10 @@ class _Watched:
     container: int = -1
     conmon: int = -1
     conmon_dead: bool = False
-    conmon_told: bool = False
     before: bool = False
-    ended_at: float = 0.0
+    ended: bool = False
+    next_at: float = 0.0
+    signals: tuple[signal.Signals, ...] = (signal.SIGTERM, signal.SIGKILL)
 
 
 class ExitWatcher:
@@ -117,10 +129,10 @@ class ExitWatcher:
             watched.container = self._open(watched, pid, _is_inside(pid, container_id, conmon_pid))
             watched.conmon_dead = conmon_pid > 0 and watched.conmon < 0
             if pid > 0 and watched.container < 0:
-                watched.ended_at = time.monotonic()
-            watched.before = watched.conmon_dead and watched.ended_at > 0
-            ended = watched.conmon_dead or watched.ended_at > 0
-        if ended:
+                watched.ended, watched.next_at = True, time.monotonic() + FILE_PATIENCE
+            watched.before = watched.conmon_dead and watched.ended
+            news = watched.conmon_dead or watched.ended
+        if news:
             os.eventfd_write(self._event, 1)
 
     def forget(self, container_id: str) -> None:
@@ -158,14 +170,15 @@ class ExitWatcher:
             reports = self._from_files() if self._inotify.fd in ready else []
             for fd in ready:
                 self._ended(fd)
-            reports += [report for watched in list(self._watched.values()) for report in self._judge(watched)]
+            judged = [self._judge(watched) for watched in list(self._watched.values())]
+            reports += [report for report in judged if report is not None]
         for report in reports:
             self._on_exit(*report)
 
     def _patience(self) -> float | None:
         with self._lock:
-            ends = [w.ended_at for w in self._watched.values() if w.ended_at and not w.conmon_dead]
-        return max(min(ends) + FILE_PATIENCE - time.monotonic(), 0.0) if ends else None
+            steps = [w.next_at for w in self._watched.values() if w.next_at]
+        return max(min(steps) - time.monotonic(), 0.0) if steps else None
 
     def _from_files(self) -> list[Report]:
         """The reports of all exit files that have appeared for watched containers."""
@@ -196,33 +209,57 @@ class ExitWatcher:
             return
         if fd == watched.container:
             watched.container = -1
-            watched.ended_at = time.monotonic()
+            watched.ended, watched.next_at = True, time.monotonic() + FILE_PATIENCE
         else:
             watched.conmon = -1
             watched.conmon_dead = True
         self._close(fd)
 
-    def _judge(self, watched: _Watched) -> list[Report]:
-        """What is to be told of a container whose exit file has not been seen.
+    def _judge(self, watched: _Watched) -> Report | None:
+        """Take the next step for a container whose exit file has not been seen; the report of its end.
 
         Called for all of them, because it costs nothing where nothing has happened.
         """
-        if not watched.conmon_dead and not watched.ended_at:
-            return []
+        if not watched.conmon_dead and not watched.ended:
+            return None
         report = self._read_file(watched.container_id)
         if report is not None:
-            return [report]
-        orphan = watched.container >= 0
-        if watched.conmon_dead and not watched.before and not (orphan and watched.conmon_told):
-            watched.conmon_told = True
-            self._lost_dirs[watched.container_id] = watched.exit_dir
-            if not orphan:
-                self._remove(watched.container_id)
-            return [(watched.container_id, None, CONMON_DIED)]
-        if watched.before or (watched.ended_at and time.monotonic() - watched.ended_at >= FILE_PATIENCE):
-            self._remove(watched.container_id)
-            return [(watched.container_id, None, LOST)]
-        return []
+            return report
+        if watched.conmon_dead and watched.container >= 0:
+            self._end_orphan(watched)
+            return None
+        if watched.conmon_dead:
+            return self._bury(watched)
+        if time.monotonic() < watched.next_at:
+            return None
+        self._remove(watched.container_id)
+        return watched.container_id, None, LOST
+
+    def _end_orphan(self, watched: _Watched) -> None:
+        now = time.monotonic()
+        if not watched.signals or now < watched.next_at:
+            return
+        number, *rest = watched.signals
+        log.warning(
+            "the conmon of container %s has died: sending %s to the container", watched.container_id[:12], number.name
+        )
+        watched.signals = tuple(rest)
+        watched.next_at = now + ORPHAN_GRACE if rest else 0.0
+        try:
+            signal.pidfd_send_signal(watched.container, number)
+        except ProcessLookupError:
+            pass
+
+    def _bury(self, watched: _Watched) -> Report:
+        """Write the exit file that nobody else will; one that Podman does not need goes with the container."""
+        try:
+            write_exit_file(watched.exit_dir, watched.container_id, ORPHAN_CODE)
+        except StateError as error:
+            log.error("%s", error)
+        self._remove(watched.container_id)
+        if watched.before:
+            return watched.container_id, None, LOST
+        return watched.container_id, ORPHAN_CODE, CONMON_DIED
 
     # ---- descriptors, under the lock --------------------------------------------------------
 
