@@ -32,7 +32,9 @@ edgelet runs the pods of {manifests} now; Ctrl-C stops the agent, not the pods. 
   {command} get events               what happened, in order
   curl http://127.0.0.1:18080/       the pod "web" answers
   podman pod ps                      the same pods, as Podman sees them
-Kill something (podman kill --all) and look again. Edit, add or remove a file in manifests/ and look again.
+Kill one of them and look again:
+  podman kill $(podman ps --quiet --filter label={label}={owner} | head -n 1)
+Edit, add or remove a file in manifests/ and look again.
 """
 FAREWELL = """
 The agent has ended; its pods go on running. make run takes them over again, make clean stops and removes them.
@@ -92,7 +94,9 @@ def run(places: Places) -> int:
     places.state.mkdir(exist_ok=True)
     here = os.path.relpath(places.socket) if places.socket.is_relative_to(places.tree) else str(places.socket)
     client = f"{_program()} --socket {here}"
-    print(INTRODUCTION.format(manifests="manifests/", command=client), flush=True)
+    print(
+        INTRODUCTION.format(manifests="manifests/", command=client, label=labels.OWNER, owner=places.owner), flush=True
+    )
     status = _foreground([_program(), "run", *flags(places)])
     print(FAREWELL, end="", flush=True)
     return status
