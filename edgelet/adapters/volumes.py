@@ -39,8 +39,10 @@ class HostVolumes:
 
     def remove(self, uid: str) -> None:
         """See ports.Volumes."""
+        if uid in ("", ".", "..") or "/" in uid:
+            raise errors.StateError(f"cannot delete the data of pod {uid!r}: that is no uid")
         path = self._layout.pod_dir(uid)
-        if not uid or not os.path.isdir(path):
+        if not os.path.isdir(path):
             return
         try:
             for point in reversed(_mounts_below(path)):

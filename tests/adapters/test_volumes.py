@@ -1,0 +1,266 @@
+"""Volumes on a real file system; what needs a mount needs root and skips otherwise."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from edgelet import errors
+from edgelet.adapters.volumes import HostVolumes
+from edgelet.model.layout import Layout
+from edgelet.model.pod import Container, EmptyDir, HostPath, Pod, Resources, Volume, VolumeMount
+
+needs_mount = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Iterator[Layout]:
+    yield Layout(str(tmp_path / "root"), str(tmp_path / "run"), str(tmp_path / "logs"))
+    for point in reversed(_mounts(str(tmp_path))):
+        subprocess.run(["umount", point], check=False)
+
+
+def _mounts(below: str) -> list[str]:
+    points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    return [p for p in points if p.startswith(below)]
+
+
+def pod(source: EmptyDir | HostPath, *mounts: VolumeMount, limit: int | None = None) -> Pod:
+    container = Container(
+        "c", "demo", mounts=mounts or (VolumeMount("v", "/v"),), resources=Resources(memory_limit=limit)
+    )
+    return Pod("p-n", "default", "uid-1", "1-a", "file", (container,), volumes=(Volume("v", source),))
+
+
+def bind(layout: Layout, made: Pod) -> tuple[str, str]:
+    (found,) = HostVolumes(layout).binds(made, made.containers[0])
+    return found.source, found.kind
+
+
+# ---- emptyDir ----
+
+
+def test_an_empty_dir_is_open_to_all_whatever_the_umask(layout: Layout) -> None:
+    before = os.umask(0o077)
+    try:
+        source, kind = bind(layout, pod(EmptyDir()))
+    finally:
+        os.umask(before)
+    assert source == layout.empty_dir("uid-1", "v")
+    assert kind == "dir"
+    assert stat.S_IMODE(os.stat(source).st_mode) == 0o777
+
+
+def test_an_empty_dir_keeps_its_content_and_its_changed_mode(layout: Layout) -> None:
+    source, _ = bind(layout, pod(EmptyDir()))
+    Path(source, "data").write_text("x")
+    os.chmod(source, 0o700)
+    assert bind(layout, pod(EmptyDir())) == (source, "dir")
+    assert Path(source, "data").read_text() == "x"
+    assert stat.S_IMODE(os.stat(source).st_mode) == 0o700
+
+
+def test_mount_flags_are_passed_on(layout: Layout) -> None:
+    made = pod(EmptyDir(), VolumeMount("v", "/v", read_only=True, propagation="HostToContainer"))
+    (found,) = HostVolumes(layout).binds(made, made.containers[0])
+    assert (found.target, found.read_only, found.propagation) == ("/v", True, "HostToContainer")
+
+
+@needs_mount
+@pytest.mark.parametrize(
+    ("size", "limit", "expected"),
+    [(1 << 20, None, 1 << 20), (None, 2 << 20, 2 << 20), (4 << 20, 2 << 20, 2 << 20), (None, None, 8 << 20)],
+)
+def test_a_memory_volume_has_the_smallest_of_all_bounds(
+    layout: Layout, size: int | None, limit: int | None, expected: int
+) -> None:
+    made = pod(EmptyDir("Memory", size), limit=limit)
+    (found,) = HostVolumes(layout, memory=8 << 20).binds(made, made.containers[0])
+    space = os.statvfs(found.source)
+    assert space.f_frsize * space.f_blocks == expected
+    assert stat.S_IMODE(os.stat(found.source).st_mode) == 0o777
+
+
+@needs_mount
+def test_a_memory_volume_is_mounted_once_and_again_after_a_reboot(layout: Layout) -> None:
+    source, _ = bind(layout, pod(EmptyDir("Memory", 1 << 20)))
+    bind(layout, pod(EmptyDir("Memory", 1 << 20)))
+    assert _mounts(source) == [source]
+    subprocess.run(["umount", source], check=True)
+    bind(layout, pod(EmptyDir("Memory", 1 << 20)))
+    assert _mounts(source) == [source]
+
+
+# ---- removal ----
+
+
+@needs_mount
+def test_removal_takes_mounts_and_data_and_nothing_else(layout: Layout, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    (outside / "sub").mkdir(parents=True)
+    (outside / "sub" / "precious").write_text("x")
+    mounts = (VolumeMount("v", "/v", sub_path="sub"),)
+    bind(layout, pod(HostPath(str(outside)), *mounts))
+    memory = Pod("p-n", "default", "uid-1", "1-a", "file", pod(EmptyDir()).containers,
+                 volumes=(Volume("v", EmptyDir("Memory", 1 << 20)),))  # fmt: skip
+    bind(layout, memory)
+    os.symlink(str(outside), layout.pod_dir("uid-1") + "/link")
+    volumes = HostVolumes(layout)
+    assert volumes.uids() == {"uid-1"}
+    volumes.remove("uid-1")
+    assert volumes.uids() == frozenset()
+    assert (outside / "sub" / "precious").read_text() == "x"
+    assert _mounts(layout.root_dir) == []
+    volumes.remove("uid-1")
+
+
+@needs_mount
+def test_nothing_is_deleted_while_something_is_mounted(layout: Layout, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    (outside / "sub").mkdir(parents=True)
+    (outside / "sub" / "precious").write_text("x")
+    bind(layout, pod(HostPath(str(outside)), VolumeMount("v", "/v", sub_path="sub")))
+    with open(layout.pod_dir("uid-1") + "/volume-subpaths/v/c/0/precious", encoding="utf-8"):
+        with pytest.raises(errors.StateError, match="cannot delete the data of pod uid-1"):
+            HostVolumes(layout).remove("uid-1")
+        assert (outside / "sub" / "precious").read_text() == "x"
+    HostVolumes(layout).remove("uid-1")
+
+
+@pytest.mark.parametrize("uid", ["", "..", "a/b", "."])
+def test_an_uid_that_is_no_name_removes_nothing(layout: Layout, uid: str) -> None:
+    keep = Path(layout.pod_dir("keep"))
+    keep.mkdir(parents=True)
+    with pytest.raises(errors.StateError):
+        HostVolumes(layout).remove(uid)
+    assert keep.exists()
+
+
+# ---- hostPath ----
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Iterator[dict[str, str]]:
+    (tmp_path / "dir").mkdir()
+    (tmp_path / "file").write_text("x")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "sock"))
+        yield {
+            "dir": str(tmp_path / "dir"),
+            "file": str(tmp_path / "file"),
+            "socket": str(tmp_path / "sock"),
+            "char": "/dev/null",
+            "none": str(tmp_path / "none"),
+            "deep": str(tmp_path / "a" / "b"),
+        }
+
+
+GOOD = {
+    ("", "dir"): "dir", ("", "file"): "file", ("", "socket"): "file", ("", "none"): "dir", ("", "deep"): "dir",
+    ("Directory", "dir"): "dir", ("DirectoryOrCreate", "dir"): "dir", ("DirectoryOrCreate", "none"): "dir",
+    ("DirectoryOrCreate", "deep"): "dir", ("File", "file"): "file", ("FileOrCreate", "file"): "file",
+    ("FileOrCreate", "none"): "file", ("Socket", "socket"): "file", ("CharDevice", "char"): "device",
+    ("", "char"): "file",
+}  # fmt: skip
+NOUNS = {
+    "Directory": "directory", "DirectoryOrCreate": "directory", "File": "file", "FileOrCreate": "file",
+    "Socket": "socket file", "CharDevice": "character device", "BlockDevice": "block device",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["dir", "file", "socket", "char", "none", "deep"])
+@pytest.mark.parametrize("kind", ["", *NOUNS])
+def test_every_type_against_every_thing(layout: Layout, places: dict[str, str], kind: str, place: str) -> None:
+    made = pod(HostPath(places[place], kind))
+    if (kind, place) in GOOD:
+        assert bind(layout, made) == (places[place], GOOD[kind, place])
+        return
+    with pytest.raises(errors.VolumeError) as caught:
+        bind(layout, made)
+    if (kind, place) != ("FileOrCreate", "deep"):  # its parent is missing: the system's words
+        assert str(caught.value) == f"hostPath type check failed: {places[place]} is not a {NOUNS[kind]}"
+    assert caught.value.reason == "ContainerCreating"
+
+
+def test_created_things_have_the_kubelet_s_modes(layout: Layout, tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        directory, _ = bind(layout, pod(HostPath(str(tmp_path / "d"), "DirectoryOrCreate")))
+        file, _ = bind(layout, pod(HostPath(str(tmp_path / "f"), "FileOrCreate")))
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(os.stat(directory).st_mode) == 0o755
+    assert stat.S_IMODE(os.stat(file).st_mode) == 0o644
+
+
+def test_a_device_behind_a_link_is_handed_in_by_its_own_name(layout: Layout, tmp_path: Path) -> None:
+    (tmp_path / "by-id").symlink_to("/dev/null")
+    assert bind(layout, pod(HostPath(str(tmp_path / "by-id"), "CharDevice"))) == ("/dev/null", "device")
+
+
+# ---- subPath ----
+
+
+@needs_mount
+def test_a_sub_path_is_made_with_the_volume_s_mode(layout: Layout) -> None:
+    source, kind = bind(layout, pod(EmptyDir(), VolumeMount("v", "/v", sub_path="a/b")))
+    assert kind == "dir"
+    real = Path(layout.empty_dir("uid-1", "v"), "a", "b")
+    assert os.path.samefile(source, real)
+    assert stat.S_IMODE(real.stat().st_mode) == 0o777
+
+
+@needs_mount
+def test_a_sub_path_of_a_file(layout: Layout, tmp_path: Path) -> None:
+    (tmp_path / "conf").write_text("x")
+    source, kind = bind(layout, pod(HostPath(str(tmp_path)), VolumeMount("v", "/v", sub_path="conf")))
+    assert kind == "file"
+    assert Path(source).read_text() == "x"
+
+
+@needs_mount
+def test_a_sub_path_is_bound_once(layout: Layout) -> None:
+    made = pod(EmptyDir(), VolumeMount("v", "/v", sub_path="a"))
+    assert bind(layout, made) == bind(layout, made)
+    assert len(_mounts(layout.root_dir)) == 1
+
+
+@needs_mount
+def test_a_sub_path_that_was_replaced_is_bound_anew(layout: Layout) -> None:
+    made = pod(EmptyDir(), VolumeMount("v", "/v", sub_path="a"))
+    bind(layout, made)
+    real = Path(layout.empty_dir("uid-1", "v"), "a")
+    real.rename(real.with_name("old"))
+    source, _ = bind(layout, made)
+    assert os.path.samefile(source, real)
+    assert len(_mounts(layout.root_dir)) == 1
+
+
+@pytest.mark.parametrize("sub_path", ["link", "link/x", "../../..", "inner/../../.."])
+def test_a_sub_path_that_leaves_the_volume_is_refused(layout: Layout, tmp_path: Path, sub_path: str) -> None:
+    volume = tmp_path / "volume"
+    (volume / "inner").mkdir(parents=True)
+    (volume / "link").symlink_to("/etc")
+    with pytest.raises(errors.VolumeError, match="leads out of the volume") as caught:
+        bind(layout, pod(HostPath(str(volume)), VolumeMount("v", "/v", sub_path=sub_path)))
+    assert caught.value.reason == "CreateContainerConfigError"
+
+
+@needs_mount
+def test_a_link_within_the_volume_is_followed(layout: Layout, tmp_path: Path) -> None:
+    volume = tmp_path / "volume"
+    (volume / "real").mkdir(parents=True)
+    (volume / "link").symlink_to("real")
+    source, _ = bind(layout, pod(HostPath(str(volume)), VolumeMount("v", "/v", sub_path="link")))
+    assert os.path.samefile(source, volume / "real")
+
+
+def test_a_mount_of_no_volume_is_named(layout: Layout) -> None:
+    with pytest.raises(errors.VolumeError, match="has no such volume"):
+        bind(layout, pod(EmptyDir(), VolumeMount("other", "/v")))
