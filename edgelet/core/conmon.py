@@ -63,7 +63,7 @@ def parse(argv: Sequence[str]) -> Conmon | None:
                 found[_VALUES[name]] = value
         elif name in _SKIPPED and not equals:
             next(rest, "")
-    if "id" not in found:
+    if not found.get("id"):
         return None
     return Conmon(
         container_id=found["id"],
