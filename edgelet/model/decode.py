@@ -83,6 +83,15 @@ def decode(data: bytes, origin: Origin) -> Decoded:
     return _result(found, documents, text, origin)
 
 
+def read_documents(data: bytes) -> tuple[list[Node | None], list[tuple[int, yaml_reader.ReadError]]]:
+    """The documents of a manifest as trees (None = nothing in it), and those that cannot be read.
+
+    Errors come with the number of their document. Raises yaml_reader.ReadError when the bytes are
+    no text, or too many.
+    """
+    return _documents(_text(data))
+
+
 def _result(found: _Found, documents: list[Node | None], text: str, origin: Origin) -> Decoded:
     failed = any(not p.warning for p in found.problems)
     if found.ignored and not found.pods and not found.objects:
