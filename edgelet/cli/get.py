@@ -22,7 +22,6 @@ ALIASES = {
 
 _UNUSED = ("NOMINATED NODE", "READINESS GATES")
 _SOURCE = "kubernetes.io/config.source"
-_SUMMARY = "edgelet.io/summary"
 
 
 class Usage(errors.EdgeletError):
@@ -157,7 +156,7 @@ class _Listing:
         shown = [str(cell) for index, cell in enumerate(row["cells"]) if self._shown(index)]
         if self._extra:
             notes = meta.get("annotations") or {}
-            shown += [notes.get(_SOURCE, "<none>"), notes.get(_SUMMARY, "")]
+            shown += [notes.get(_SOURCE, "<none>"), notes.get(names.SUMMARY, "")]
         return [meta["namespace"], *shown] if self._everywhere else shown
 
     def _shown(self, index: int) -> bool:

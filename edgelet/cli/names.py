@@ -10,6 +10,7 @@ from . import client as api
 Json = dict[str, Any]
 
 SHORT_NAME = "edgelet.io/short-name"
+SUMMARY = "edgelet.io/summary"
 
 
 def add_namespace(parser: argparse.ArgumentParser, everywhere: bool = False) -> None:
