@@ -1,0 +1,220 @@
+"""Rows about weight: memory, CPU, bytes written, and the planner's own cost."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+
+from .report import Row, median
+from .rig import Rig, pod
+from .timing import probed
+
+SETTLE = 12.0
+"""Seconds after which the agent's own Podman service has idled out."""
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def pss(pid: int) -> float:
+    """Proportional set size in MB."""
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("Pss:")) / 1024
+
+
+def cpu(pid: int) -> float:
+    """CPU seconds of a process and of all children that it has reaped."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return sum(int(x) for x in fields[11:15]) / TICKS
+
+
+def services(rig: Rig) -> list[int]:
+    """Pids of Podman services that the agent has started."""
+    found = []
+    for pid in (int(p) for p in os.listdir("/proc") if p.isdigit()):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read().decode(errors="replace")
+        except OSError:
+            continue
+        if "system\0service" in words and f"{rig.home}/run/" in words:
+            found.append(pid)
+    return found
+
+
+def memory(rig: Rig, runs: int) -> Iterator[Row]:
+    """PSS of the agent at 10 and 50 pods; its Podman service must be gone when idle."""
+    rig.start_agent()
+    for count, budget in ((10, 40.0), (50, 44.0)):
+        for i in range(count):
+            rig.put(f"m{i}.yaml", probed(f"bench-m{i}", rig) if i < 10 else pod(f"bench-m{i}", rig, grace=0))
+        _await_ready(rig, count)
+        time.sleep(SETTLE)
+        agent = rig.agent
+        if agent is None:
+            return
+        own = pss(agent.pid)
+        left = sum(pss(p) for p in services(rig))
+        yield Row(f"memory at {count} pods: agent (PSS)", own, budget, "MB")
+        yield Row(f"memory at {count} pods: agent and Podman service, idle", own + left, 57.0, "MB")
+    rig.clear()
+    rig.stop_agent()
+
+
+def _await_ready(rig: Rig, count: int) -> None:
+    rig.wait(lambda: rig.ready() == count, 120)
+
+
+def idle_cpu(rig: Rig, runs: int) -> Iterator[Row]:
+    """CPU seconds per minute with 10 pods: without probes, and with exec + HTTP every 10 s."""
+    rig.start_agent()
+    for i in range(10):
+        rig.put(f"i{i}.yaml", pod(f"bench-i{i}", rig, grace=0))
+    rig.wait(lambda: rig.ready() == 10)
+    time.sleep(SETTLE)
+    yield Row("CPU per minute, 10 pods without probes", _per_minute(rig), 0.15, "s")
+    rig.clear()
+    for i in range(10):
+        rig.put(f"j{i}.yaml", probed(f"bench-j{i}", rig))
+    rig.wait(lambda: rig.ready() == 10)
+    time.sleep(SETTLE)
+    bare = _bare_exec_cpu(rig, max(runs, 20))
+    budget = 0.15 + 1.15 * 60 * bare
+    how = f"0.15 + 1.15x of 60 bare execs at {bare * 1000:.1f} ms"
+    yield Row("CPU per minute, 10 pods, exec + HTTP every 10 s", _per_minute(rig), budget, "s", how)
+    rig.clear()
+    rig.stop_agent()
+
+
+def _per_minute(rig: Rig) -> float:
+    agent = rig.agent
+    if agent is None:
+        return 0.0
+    before = cpu(agent.pid)
+    time.sleep(60)
+    return cpu(agent.pid) - before
+
+
+def _bare_exec_cpu(rig: Rig, runs: int) -> float:
+    """CPU seconds of one `runc exec` of `true`, by the shell's own means."""
+    container = rig.containers()[0]["Id"]
+    inspected = rig.api.get(f"containers/{container}/json")
+    with open(inspected["OCIConfigPath"], encoding="utf-8") as file:
+        process = json.load(file)["process"]
+    process.update(args=["true"], terminal=False)
+    with tempfile.NamedTemporaryFile("w", suffix=".json", dir=rig.home) as spec:
+        json.dump(process, spec)
+        spec.flush()
+        found = []
+        for _ in range(runs):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run([inspected["OCIRuntime"], "exec", "--process", spec.name, container], check=True)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return median(found)
+
+
+def exec_probe(rig: Rig, runs: int) -> Iterator[Row]:
+    """CPU of one exec probe through the agent's own runner beside a bare exec of the OCI runtime."""
+    from edgelet import ports
+    from edgelet.adapters.runtime_exec import OciExec
+    from edgelet.model.pod import Container, PodKey
+
+    rig.bare("bench-x", True)
+    inspected = rig.api.get("containers/bench-x-c/json")
+    target = ports.Target(
+        key=PodKey("default", "bench-x"),
+        uid="x",
+        container=Container("c", "x"),
+        container_id=inspected["Id"],
+        pid=inspected["State"]["Pid"],
+        oci_config=inspected["OCIConfigPath"],
+        ip="",
+        started_mono=0.0,
+    )
+    runner = OciExec(str(rig.home / "exec"))
+    ours = []
+    for _ in range(max(runs, 20)):
+        before = _whole()
+        running = runner.begin(target, ("true",))
+        _until_readable(running.fileno())
+        running.finish()
+        ours.append(_whole() - before)
+    bare = _bare_for(rig, inspected, max(runs, 20))
+    rig.remove("bench-x")
+    limit = max(1.15 * bare, bare + 0.003)
+    yield Row(
+        "one exec probe: CPU", median(ours) * 1000, limit * 1000, "ms", f"1.15x of {bare * 1000:.1f} ms or + 3 ms"
+    )
+
+
+def _whole() -> float:
+    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+
+def _until_readable(descriptor: int) -> None:
+    import select
+
+    select.select([descriptor], [], [], 10)
+
+
+def _bare_for(rig: Rig, inspected: dict[str, object], runs: int) -> float:
+    with open(str(inspected["OCIConfigPath"]), encoding="utf-8") as file:
+        process = json.load(file)["process"]
+    process.update(args=["true"], terminal=False)
+    path = rig.home / "bare.json"
+    path.write_text(json.dumps(process))
+    found = []
+    for _ in range(runs):
+        before = _whole()
+        words = [str(inspected["OCIRuntime"]), "exec", "--process", str(path), str(inspected["Id"])]
+        pid = os.posix_spawnp(words[0], words, os.environ)
+        os.waitpid(pid, 0)
+        found.append(_whole() - before)
+    return median(found)
+
+
+def written(rig: Rig, runs: int) -> Iterator[Row]:
+    """Bytes a day that agent, Podman and conmon write with 10 probed pods, idle, from five minutes."""
+    rig.start_agent()
+    for i in range(10):
+        rig.put(f"w{i}.yaml", probed(f"bench-w{i}", rig))
+    rig.wait(lambda: rig.ready() == 10)
+    time.sleep(SETTLE)
+    seconds = 330.0
+    before = _written(rig)
+    time.sleep(seconds)
+    rate = (_written(rig) - before) * 86400 / seconds / 1e6
+    yield Row("bytes written a day, 10 probed pods, idle", rate, 1.0, "MB", f"measured over {seconds:.0f} s")
+    rig.clear()
+    rig.stop_agent()
+
+
+def _written(rig: Rig) -> int:
+    """Bytes sent to storage by the agent, its services and all conmons (what tmpfs takes is not counted)."""
+    agent = [rig.agent.pid] if rig.agent else []
+    total = 0
+    for pid in [*agent, *services(rig), *_conmons()]:
+        try:
+            with open(f"/proc/{pid}/io", encoding="ascii") as file:
+                total += next(int(line.split()[1]) for line in file if line.startswith("write_bytes:"))
+        except OSError:
+            continue
+    return total
+
+
+def _conmons() -> list[int]:
+    found = []
+    for pid in (int(p) for p in os.listdir("/proc") if p.isdigit()):
+        try:
+            with open(f"/proc/{pid}/comm", encoding="ascii") as file:
+                if file.read().strip() == "conmon":
+                    found.append(pid)
+        except OSError:
+            continue
+    return found
