@@ -257,4 +257,3 @@ class Running(Protocol):
 
 Wake = Callable[[PodKey], None]
 """Tells a pod's worker to look again; cheap, from any thread."""
-
