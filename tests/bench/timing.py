@@ -66,8 +66,7 @@ def restart(rig: Rig, runs: int) -> Iterator[Row]:
     rig.bare("bench-peer", False)
     for n in range(runs):
         rig.timed(lambda: rig.put("pod.yaml", pod(f"bench-r{n}", rig, grace=0)))
-        time.sleep(0.3)  # what the start left to do is not part of the restart
-        pid = int(rig.containers()[0]["Pid"])
+        pid = _settled(rig)
         ours.append(rig.timed(lambda: os.kill(pid, signal.SIGKILL)))
         rig.drop("pod.yaml")
         bares.append(rig.timed(lambda: _create_and_start(rig, n)))
@@ -75,6 +74,14 @@ def restart(rig: Rig, runs: int) -> Iterator[Row]:
     rig.stop_agent()
     how = f"1.25x of create + start {median(bares):.3f} + cold service {cold:.3f}; seen {spread(ours)}"
     yield Row("kill -9 -> runs again", median(ours), 1.25 * median(bares) + cold, how=how)
+
+
+def _settled(rig: Rig) -> int:
+    """The container's pid, once what its start left to do is done."""
+    rig.wait(lambda: rig.ready() == 1)
+    time.sleep(0.3)
+    rig.wait(lambda: len(rig.containers()) == 1)
+    return int(rig.containers()[0]["Pid"])
 
 
 def _create_and_start(rig: Rig, n: int) -> None:
@@ -104,8 +111,7 @@ def remove(rig: Rig, runs: int) -> Iterator[Row]:
     for n in range(min(runs, 10)):
         script = "trap '' TERM; while :; do sleep 1; done"
         rig.timed(lambda: rig.put("pod.yaml", pod(f"bench-d{n}", rig, grace=1, script=script)))
-        time.sleep(0.3)
-        pid = int(rig.containers()[0]["Pid"])
+        pid = _settled(rig)
         descriptor = os.pidfd_open(pid)
         began = time.monotonic()
         (rig.manifests / "pod.yaml").unlink()
