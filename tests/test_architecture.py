@@ -25,6 +25,8 @@ OWNERS = {
     "prometheus_client": ("adapters.metrics",),
     # The podman package's transport is a requests session, so its errors are requests'.
     "requests": ("adapters.url", "adapters.podman", "adapters.mirror"),
+    # What requests stands on: time limits and errors that requests does not name.
+    "urllib3": ("adapters.url",),
     "tornado": ("adapters.server", "cli"),
     # Its inotify binding also watches conmon's exit files.
     "watchdog": ("adapters.files", "adapters.exits"),
