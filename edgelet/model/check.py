@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from . import fields, quantity
+from . import advice, fields, quantity
 from .fields import Field
 from .report import Report
 from .tree import Node, Path
@@ -43,15 +43,15 @@ class _Checker:
 
     def row(self, node: Node, type_name: str, path: Path, active: bool) -> Any:
         """A mapping with the fields of `type_name`."""
-        if node.kind != "map":
-            return self._wrong(node, "a mapping of fields", path)
         known = self._table[type_name]
+        if node.kind != "map":
+            return self._wrong(node, f"a mapping ({advice.row(known)}, ...)", path, advice.colon(node.text))
         self._remarks(node, path)
         out = {}
         for key, below in node.value.items():
             field = known.get(key)
             if field is None:
-                self._unknown(key, known, path)
+                self._unknown(key, type_name, path)
             elif below.kind != "null":
                 value = self._field(below, field, (*path, key), active)
                 if value is not _DROP:
@@ -72,10 +72,9 @@ class _Checker:
         for key, text in node.odd_keys:
             self._report.note((*path, key), f"the key {text} is read as {key!r}; quote it if that is not meant")
 
-    def _unknown(self, key: str, known: Any, path: Path) -> None:
-        hint = "" if self._report.full else fields.suggestion(key, known)
-        advice = f"did you mean {hint!r}?" if hint else "it is ignored"
-        self._report.warn((*path, key), f"there is no such field; {advice}", self._report.key_mark(path, key))
+    def _unknown(self, key: str, type_name: str, path: Path) -> None:
+        hint = "" if self._report.full else advice.unknown(key, type_name, self._table[type_name])
+        self._report.warn((*path, key), f"there is no such field here; {hint}", self._report.key_mark(path, key))
 
     def _field(self, node: Node, field: Field, path: Path, active: bool) -> Any:
         below = active and field.verdict == fields.HONOURED
@@ -92,8 +91,10 @@ class _Checker:
 
     def _list(self, node: Node, field: Field, path: Path, active: bool) -> Any:
         if node.kind != "list":
-            example = "; begin each entry with '- '" if node.kind == "map" else ""
-            return self._wrong(node, f"a list{example}", path)
+            hint = "; begin each entry with '- '" if node.kind == "map" else ""
+            if node.kind == "str" and field.type == "text":
+                hint = advice.as_list(node.value)
+            return self._wrong(node, "a list", path, hint)
         out = []
         for index, item in enumerate(node.value):
             value = self._value(item, field, (*path, index), active)
@@ -129,9 +130,9 @@ class _Checker:
             self._limits(value, field, path)
         return value
 
-    def _wrong(self, node: Node, want: str, path: Path) -> Any:
+    def _wrong(self, node: Node, want: str, path: Path, hint: str = "") -> Any:
         got = _SHAPES.get(node.kind) or f"{_WORDS[node.kind]} ({node.text[:40]})" if node.kind != "null" else "empty"
-        self._report.error(path, f"must be {want}, not {got}")
+        self._report.error(path, f"must be {want}, not {got}{hint}")
         return _DROP
 
     # One reader per type of the table.
@@ -160,6 +161,7 @@ class _Checker:
     def read_integer(self, node: Node, field: Field, path: Path) -> Any:
         if node.kind == "str":
             plainly = "; remove the quotes" if re.fullmatch(r"-?\d{1,19}", node.value) else ""
+            plainly = "; write the number alone" if re.fullmatch(r"\d{1,9} ?[A-Za-z]+", node.value) else plainly
             self._report.error(path, f"must be a whole number, not the text {node.value[:40]!r}{plainly}")
             return _DROP
         if node.kind != "int":

@@ -140,7 +140,7 @@ def _documents(text: str) -> tuple[list[Node | None], list[tuple[int, yaml_reade
     result = yaml_reader.read(text)
     if as_json is not None and result.errors:
         first = result.errors[0][1]
-        if (as_json.line, as_json.column) > (first.line, first.column):
+        if (as_json.line, as_json.column) >= (first.line, first.column):
             result.errors[0] = (result.errors[0][0], as_json)
     return result.documents, result.errors
 
@@ -150,7 +150,7 @@ def _problem(error: yaml_reader.ReadError, number: int, origin: Origin, text: st
     hole = _TEMPLATE.search(text)
     if hole is not None:
         line = text.count("\n", 0, hole.start()) + 1
-        message = f"this is a template that was never rendered ({hole.group()} in line {line}): {message}"
+        message = f"this is a template that was never rendered ({hole.group()} in line {line}): put the result here"
     return Problem(message, origin.file, number, error.line, error.column)
 
 

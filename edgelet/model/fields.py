@@ -88,15 +88,3 @@ def _type(word: str) -> tuple[str, str, str]:
     shape = {"[": "list", "{": "map"}.get(word[0], "")
     inner, _, form = word.strip("[]{}").partition(":")
     return shape, inner, form
-
-
-def suggestion(name: str, known: Mapping[str, Field]) -> str:
-    """The known field that `name` was probably meant to be, or ""."""
-    import difflib  # only for a mistake, so not at the top
-
-    folded = {k.lower().replace("_", "").replace("-", ""): k for k in known}
-    key = name[:60].lower().replace("_", "").replace("-", "")
-    if key in folded:
-        return folded[key]
-    close = difflib.get_close_matches(key, folded, n=1, cutoff=0.75)
-    return folded[close[0]] if close else ""

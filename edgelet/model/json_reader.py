@@ -102,7 +102,7 @@ class _Reader:
             return node, at + 1
         while True:
             if self._text[at : at + 1] != '"':
-                raise self._fail("expected a name in double quotes", at)
+                raise self._fail("a name in double quotes is expected here; is there a comma too many before it?", at)
             mark = self._place(at)
             key, at = self._string(at)
             at = _end_of_space(self._text, at)

@@ -57,6 +57,9 @@ def identify(node: Node, report: Report) -> str | None:
     name, version = kind(node), node.value.get("apiVersion")
     given = version.value if version is not None and version.kind == "str" else ""
     if not name or not given:
+        if "services" in node.value and not name:
+            report.error((), "this is a compose file; edgelet runs Kubernetes manifests, write a Pod for each service")
+            return None
         missing = " and ".join(n for n, v in (("apiVersion", given), ("kind", name)) if not v)
         report.error((), f"{missing} must be given: a pod begins with 'apiVersion: v1' and 'kind: Pod'")
         return None

@@ -38,7 +38,7 @@ def metadata_name(metadata: Data, name: str, report: Report) -> None:
     """The name alone: for objects beside pods too."""
     path: Path = ("metadata", "name")
     short = metadata.get("name", "")
-    if report.is_bad(path):
+    if report.is_bad(path) or report.is_bad(("metadata",)):
         return
     if not short:
         report.error(path, "is required: a name of lower-case letters, digits and '-'")

@@ -158,6 +158,8 @@ def _resources(resources: Data, path: Path, report: Report) -> None:
     limits, requests = resources.get("limits", {}), resources.get("requests", {})
     for kind, amounts in (("limits", limits), ("requests", requests)):
         for name, text in amounts.items():
+            if kind == "requests" and limits.get(name) == text:
+                continue  # what there is to say about it was said about the limit
             _resource(name, text, (*path, kind, name), report)
     for name, text in requests.items():
         if name in limits and quantity.parse(text) > quantity.parse(limits[name]):
@@ -207,7 +209,7 @@ def _one_handler(data: Data, kinds: tuple[str, ...], path: Path, report: Report)
     if len(found) > 1:
         report.error(path, f"has {' and '.join(found)}, only one of them can be used")
     elif not found and not spoilt:
-        report.error(path, f"says what to do in one of {', '.join(kinds)}; none is there")
+        report.error(path, f"needs one of {', '.join(kinds)}, which says what to do")
 
 
 def _handler(data: Data, path: Path, container: Data, report: Report) -> None:

@@ -317,6 +317,7 @@ _FRIENDLY = (
     ("did not find expected '-' indicator", "wrong indentation: this line does not line up with the list above it"),
     ("unexpected end of stream", "the text ends inside a quoted value: a closing quote is missing"),
     ("unknown escape character", "unknown escape after a backslash in double quotes; write \\\\ for a backslash"),
+    ("did not find expected node content", "a value is missing here, or there is a comma too many"),
     ("found undefined tag handle", "'!' begins a tag in YAML; quote the value if it is text"),
 )
 
@@ -324,6 +325,8 @@ _FRIENDLY = (
 def _translated(error: yaml.MarkedYAMLError, source: str, first_line: int) -> ReadError:
     """The library's message in words that help, at the place where it was noticed."""
     mark = error.problem_mark or error.context_mark
+    if "unexpected end of stream" in (error.problem or "") and error.context_mark is not None:
+        mark = error.context_mark  # where the quote was opened says more than where the file ends
     line, column = (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
     problem = error.problem or error.context or "not YAML"
     if mark is not None and "cannot start any token" in problem and _char_at(source, line, column) == "\t":

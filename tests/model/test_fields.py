@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from edgelet.model import check, fields, fields_doc
+from edgelet.model import advice, check, fields, fields_doc
 
 ROOT = Path(__file__).parents[2]
 OPENAPI = ROOT.parent / "shared" / "data" / "openapi" / "api__v1_openapi.json"
@@ -131,7 +131,7 @@ def test_the_page_is_current() -> None:
     ],
 )
 def test_suggestions(name: str, meant: str) -> None:
-    assert fields.suggestion(name, fields.table()["Container"]) == meant
+    assert advice.suggestion(name, fields.table()["Container"]) == meant
 
 
 def test_a_line_without_a_verdict_is_refused() -> None:
