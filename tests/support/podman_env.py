@@ -13,12 +13,15 @@ in it and ends its service.  It never sees a container of the machine's own Podm
 from __future__ import annotations
 
 import io
+import json
 import os
 import shutil
+import socket
 import subprocess
 import tarfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -81,10 +84,44 @@ def _add_dir(tar: tarfile.TarFile, name: str) -> None:
     tar.addfile(entry)
 
 
-class PodmanEnv:
-    """See the module's docstring. `directory` should be short: a socket's path has 107 bytes at most."""
+def network_slot() -> tuple[int, socket.socket]:
+    """A number no other Podman environment on this machine has; it is ours while the socket is open."""
+    for number in range(64):
+        holder = socket.socket(socket.AF_UNIX)
+        try:
+            holder.bind(f"\0edgelet-test-network-{number}")
+        except OSError:
+            holder.close()
+            continue
+        return number, holder
+    raise RuntimeError("64 Podman environments run on this machine: end some test runs")
 
-    def __init__(self, directory: str, *, idle: float = 5.0) -> None:
+
+def network(number: int) -> str:
+    """The default network's definition, with a bridge and addresses of its own: two environments never share one."""
+    return json.dumps(
+        {
+            "name": "podman",
+            "id": "2f259bab93aaaaa2542ba43ef33eb990d0999ee1b9924b557b7be53c0b7a1bb9",
+            "driver": "bridge",
+            "network_interface": f"edgetest{number}",
+            "created": "2024-01-01T00:00:00Z",
+            "subnets": [{"subnet": f"10.87.{number}.0/24", "gateway": f"10.87.{number}.1"}],
+            "ipv6_enabled": False,
+            "internal": False,
+            "dns_enabled": False,
+            "ipam_options": {"driver": "host-local"},
+        }
+    )
+
+
+class PodmanEnv:
+    """See the module's docstring. `directory` should be short: a socket's path has 107 bytes at most.
+
+    attach: another process has made it, and will outlive this one's use of it.
+    """
+
+    def __init__(self, directory: str, *, idle: float = 5.0, attach: bool = False) -> None:
         self.directory = directory
         self.layout = Layout(f"{directory}/root", f"{directory}/run", f"{directory}/logs")
         self.storage = podman.Storage(
@@ -95,10 +132,15 @@ class PodmanEnv:
         )
         for path in (self.storage.root, self.storage.runroot, self.storage.tmpdir, self.storage.network_config_dir):
             os.makedirs(path, exist_ok=True)
+        self._slot: socket.socket | None = None
+        if not attach:
+            number, self._slot = network_slot()
+            Path(self.storage.network_config_dir, "podman.json").write_text(network(number))
         self.service = self.new_service(idle=idle)
         self.flags = self.storage.arguments()
         self.image = IMAGE
-        self.add_image(IMAGE)
+        if not attach:
+            self.add_image(IMAGE)
 
     def new_service(self, *, idle: float = 5.0, name: str = "run") -> podman.Service:
         """Another service on the same storage (as after a restart of the agent)."""
@@ -135,6 +177,8 @@ class PodmanEnv:
             self.service.stop()
             subprocess.run(["umount", f"{self.storage.root}/overlay"], capture_output=True, check=False)
             shutil.rmtree(self.directory, ignore_errors=True)
+            if self._slot is not None:
+                self._slot.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,201 @@
+"""Probes and what they do, through the real agent on real Podman."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.agent import Agent
+from tests.e2e.manifests import SERVE, container, exec_probe, http_probe, pod
+
+HTTPD = "mkdir -p /tmp/w; echo hello > /tmp/w/index.html; touch /tmp/w/ok; httpd -f -p 8080 -h /tmp/w & wait"
+
+
+def test_pain_1_exec_liveness_kills_and_restarts(agent: Agent) -> None:
+    app = container(script=f"touch /tmp/ok; {SERVE}", livenessProbe=exec_probe("cat", "/tmp/ok"))
+    agent.start().write(pod("live", app, container("other")))
+    agent.wait_ready("live")
+    other = agent.running_id("live", "other")
+    agent.cli("exec", "live", "-c", "app", "--", "rm", "/tmp/ok")
+    agent.wait("a restart", lambda: agent.restarts("live") == 1 and agent.running_id("live"))
+    assert agent.running_id("live", "other") == other
+    assert [e["message"] for e in agent.events("live", "Killing")] == [
+        "Container app failed liveness probe, will be restarted"
+    ]
+    (unhealthy,) = agent.events("live", "Unhealthy")
+    assert unhealthy["message"].startswith("Liveness probe failed: ")
+
+
+def test_pain_19_http_liveness_on_a_lone_box(agent: Agent) -> None:
+    app = container(script=HTTPD, livenessProbe=http_probe(8080, "/ok", initialDelaySeconds=1))
+    agent.start().write(pod("live", app))
+    agent.wait_ready("live")
+    first = agent.running_id("live")
+    agent.cli("exec", "live", "--", "rm", "/tmp/w/ok")
+    agent.wait("a restart", lambda: agent.running_id("live") not in ("", first))
+    assert agent.restarts("live") == 1
+    assert "HTTP probe failed with statuscode: 404" in agent.events("live", "Unhealthy")[0]["message"]
+
+
+def test_pain_2_the_stock_exec_liveness_example_scaled_down(agent: Agent) -> None:
+    """The stock example: file gone after 30 s, delay 5, period 5, threshold 3. Here 3 s, 1, 1, 3: kill at 5-6 s."""
+    app = container(
+        "liveness",
+        f"touch /tmp/healthy; sleep 3 & wait $!; rm -f /tmp/healthy; {SERVE}",
+        livenessProbe=exec_probe("cat", "/tmp/healthy", initialDelaySeconds=1, failureThreshold=3),
+    )
+    agent.start().write(pod("liveness-exec", app, container("other")))
+    agent.wait("it to run", lambda: agent.running_id("liveness-exec", "liveness"))
+    took = agent.wait("the kill decision", lambda: agent.events("liveness-exec", "Killing"))
+    assert 3.5 < took < 10
+    agent.wait("the restart", lambda: agent.restarts("liveness-exec", "liveness") == 1)
+    assert agent.restarts("liveness-exec", "other") == 0
+    assert sum(e["count"] for e in agent.events("liveness-exec", "Unhealthy")) == 3
+
+
+def test_pain_7_readiness_is_shown_and_restarts_nothing(agent: Agent) -> None:
+    app = container(script=f"touch /tmp/ok; {SERVE}", readinessProbe=exec_probe("cat", "/tmp/ok"))
+    agent.start().write(pod("ready", app, container("other")))
+    agent.wait_ready("ready")
+    running = agent.running_id("ready")
+    assert "2/2" in agent.cli("get", "pods", "ready").stdout
+    agent.cli("exec", "ready", "--", "rm", "/tmp/ok")
+    agent.wait("it to be not Ready", lambda: agent.condition("ready") == "False")
+    assert "1/2" in agent.cli("get", "pods", "ready").stdout
+    assert (agent.phase("ready"), agent.running_id("ready"), agent.restarts("ready")) == ("Running", running, 0)
+    (condition,) = [c for c in agent.status("ready")["conditions"] if c["type"] == "Ready"]
+    assert (condition["reason"], condition["message"]) == (
+        "ContainersNotReady",
+        "containers with unready status: [app]",
+    )
+    agent.cli("exec", "ready", "--", "touch", "/tmp/ok")
+    agent.wait_ready("ready")
+    assert agent.running_id("ready") == running
+
+
+def test_a11_startup_holds_back_the_other_probes(agent: Agent) -> None:
+    app = container(
+        startupProbe=exec_probe("test", "-e", "/tmp/started", failureThreshold=60),
+        livenessProbe=exec_probe("test", "-e", "/tmp/alive"),
+        readinessProbe=exec_probe("true"),
+    )
+    agent.start().write(pod("slow", app))
+    agent.wait("three failed startup tries", lambda: sum(e["count"] for e in agent.events("slow", "Unhealthy")) >= 3)
+    assert all(e["message"].startswith("Startup probe failed") for e in agent.events("slow", "Unhealthy"))
+    assert (agent.restarts("slow"), agent.container("slow")["started"], agent.condition("slow")) == (0, False, "False")
+    assert "startup probe" in agent.summary("slow")
+    agent.cli("exec", "slow", "--", "touch", "/tmp/alive", "/tmp/started")
+    agent.wait_ready("slow")
+    assert agent.restarts("slow") == 0
+
+
+def test_a_startup_probe_that_never_succeeds_restarts_the_container(agent: Agent) -> None:
+    agent.start().write(pod("slow", container(startupProbe=exec_probe("false", failureThreshold=2))))
+    agent.wait("a restart", lambda: agent.restarts("slow") >= 1)
+    assert agent.events("slow", "Killing")[0]["message"] == "Container app failed startup probe, will be restarted"
+
+
+def test_pain_5_network_probes_need_no_tool_in_the_image(agent: Agent) -> None:
+    """The command is busybox by its path, and nothing else of the image is used: no shell, no wget, no nc."""
+    server = container(
+        command=["/bin/busybox", "httpd", "-f", "-p", "8080"],
+        ports=[{"name": "http", "containerPort": 8080}],
+        startupProbe={"tcpSocket": {"port": "http"}, "periodSeconds": 1, "failureThreshold": 30},
+        livenessProbe={"tcpSocket": {"port": 8080}, "periodSeconds": 1, "failureThreshold": 1},
+        readinessProbe=http_probe("http", "/etc/passwd"),
+    )
+    agent.start().write(pod("net", server))
+    agent.write(pod("closed", container(readinessProbe={"tcpSocket": {"port": 8080}, "periodSeconds": 1})))
+    agent.wait_ready("net")
+    agent.wait("a refused connection", lambda: agent.events("closed", "Unhealthy"))
+    assert agent.condition("closed") == "False"
+    assert agent.restarts("net") == 0
+
+
+def test_pain_22_a_hanging_exec_probe_times_out_and_leaves_no_process(agent: Agent, tmp_path: Path) -> None:
+    """`sleep 20` with a time-out of 1 s fails, three times, then the container restarts; its children die too."""
+    hang = "sleep 7117 & sleep 7117 & (sleep 7117; true) & sleep 7117"
+    app = container(livenessProbe=exec_probe("sh", "-c", hang, timeoutSeconds=1, failureThreshold=3))
+    agent.start().write(pod("hang", app, container("other")))
+    agent.wait_ready("hang")
+    took = agent.wait("the kill decision", lambda: agent.events("hang", "Killing"))
+    assert 2 < took < 9  # three tries of one second
+    assert sum(e["count"] for e in agent.events("hang", "Unhealthy")) == 3
+    agent.wait("a restart", lambda: agent.restarts("hang") == 1)
+    agent.remove("hang")
+    agent.wait_gone("hang")
+    assert not hanging()
+
+
+def test_pain_22_no_process_is_left_while_the_container_goes_on(agent: Agent) -> None:
+    app = container(readinessProbe=exec_probe("sh", "-c", "sleep 7118 & sleep 7118", timeoutSeconds=1))
+    agent.start().write(pod("hang", app))
+    agent.wait("two failures", lambda: sum(e["count"] for e in agent.events("hang", "Unhealthy")) >= 2)
+    agent.write(pod("hang2", container()))  # the probe of the other pod is over with its pod
+    agent.remove("hang")
+    agent.wait_gone("hang")
+    assert not hanging("7118")
+    agent.wait_ready("hang2")
+
+
+def hanging(mark: str = "7117") -> list[str]:
+    """Processes on this machine with that mark on their command line."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                words = Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if mark.encode() in words:
+                found.append(entry)
+    return found
+
+
+def test_pain_10_and_13_no_health_timer_of_podman_is_used(agent: Agent) -> None:
+    agent.env.add_image("localhost/checked:1", 'HEALTHCHECK CMD ["false"]')
+    app = container(image="localhost/checked:1", livenessProbe=exec_probe("test", "!", "-e", "/tmp/bad"))
+    agent.start().write(pod("own", app))
+    agent.wait_ready("own")
+    (made,) = agent.of_pod("own")
+    assert made["Config"].get("Healthcheck", {"Test": ["NONE"]}).get("Test") == ["NONE"]
+    assert not made["State"].get("Health", {}).get("Status")
+    first = agent.running_id("own")
+    agent.cli("exec", "own", "--", "touch", "/tmp/bad")
+    agent.wait("a restart", lambda: agent.running_id("own") not in ("", first))
+
+
+def test_pain_14_exec_probes_run_by_the_containers_own_runtime(agent: Agent) -> None:
+    """Through the container's runtime and not Podman's API: Podman has no exec session, and its events tell of none."""
+    app = container(livenessProbe=exec_probe("true"), readinessProbe=exec_probe("true"))
+    agent.start().write(pod("own", app))
+    agent.wait_ready("own")
+    (made,) = agent.of_pod("own")
+    begin = time.monotonic()
+    agent.wait("some rounds of probes", lambda: time.monotonic() - begin > 2.5)
+    assert not agent.of_pod("own")[0].get("ExecIDs")
+    told = agent.podman("events", "--stream=false", "--since", "1m", "--filter", f"container={made['Id']}")
+    assert "exec" not in [line.split()[-2] for line in told.splitlines() if len(line.split()) > 1]
+    assert " exec" not in told.replace("--exec", "")
+
+
+def test_a12_ready_no_earlier_than_the_initial_delay(agent: Agent) -> None:
+    agent.start().write(pod("late", container(readinessProbe=exec_probe("true", initialDelaySeconds=3))))
+    agent.wait("it to run", lambda: agent.running_id("late"))
+    took = agent.wait_ready("late")
+    assert 2 < took < 8
+    assert agent.restarts("late") == 0
+
+
+@pytest.mark.parametrize("kind", ["exec", "tcp"])
+def test_probes_of_a_host_network_pod(agent: Agent, kind: str) -> None:
+    port = 28080 + os.getpid() % 1000
+    probe = (
+        exec_probe("true") if kind == "exec" else {"tcpSocket": {"port": port, "host": "127.0.0.1"}, "periodSeconds": 1}
+    )
+    app = container(command=["httpd", "-f", "-p", f"127.0.0.1:{port}"], readinessProbe=probe)
+    agent.start().write(pod("host", app, hostNetwork=True))
+    agent.wait_ready("host")
