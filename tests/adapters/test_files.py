@@ -413,7 +413,7 @@ def test_a_missing_directory_at_start_runs_the_last_good_versions_and_has_not_sp
     assert (state.ok, state.from_last_good) == (False, True)
     os.rename(here.tmp / "unplugged", here.path)
     assert here.tick(2) == {"web": "one"}
-    assert here.sink.last.seen and here.sink.errors() == []
+    assert (here.sink.last.seen, here.sink.errors()) == (True, [])
 
 
 def test_a_directory_that_never_was_wants_nothing_and_is_not_seen(tmp_path: Path) -> None:
