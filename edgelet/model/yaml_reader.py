@@ -179,9 +179,9 @@ class _Builder:
     def take(self, event: Any) -> None:
         if isinstance(event, yaml.ScalarEvent):
             self._scalar(event)
-        elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+        elif isinstance(event, yaml.CollectionStartEvent):
             self._open(event)
-        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+        elif isinstance(event, yaml.CollectionEndEvent):
             self._close()
         elif isinstance(event, yaml.AliasEvent):
             self._alias(event)
@@ -195,7 +195,7 @@ class _Builder:
         text = event.value
         if _STAND_IN in text:
             text = text.replace(_STAND_IN, "" if event.style == '"' else "\\")
-        if _SURROGATE.search(text):
+        if event.style == '"' and _SURROGATE.search(text):
             raise ReadError("an escape in this text stands for half a character (\\ud800 to \\udfff)", line, column)
         plain = event.style in (None, "") and event.tag is None
         try:
