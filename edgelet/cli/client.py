@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import socket
+import time
 import urllib.parse
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -18,6 +19,7 @@ Query = Mapping[str, str | int]
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 TIMEOUT_SECONDS = 30.0
+BUSY_PAUSES = (0.02, 0.1, 0.3, 1.0)
 
 
 class AgentDown(errors.EdgeletError):
@@ -44,11 +46,20 @@ class _UnixConnection(http.client.HTTPConnection):
         sock = socket.socket(socket.AF_UNIX)
         sock.settimeout(self.timeout)
         try:
-            sock.connect(self._path)
+            self._connect(sock)
         except OSError:
             sock.close()
             raise
         self.sock = sock
+
+    def _connect(self, sock: socket.socket) -> None:
+        for pause in BUSY_PAUSES:
+            try:
+                sock.connect(self._path)
+                return
+            except BlockingIOError:  # its queue of waiting connections is full at this moment
+                time.sleep(pause)
+        sock.connect(self._path)
 
 
 class Client:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,8 @@ class Rig:
     clock: FakeClock
     store: StatusStore
     events: EventRing
-    control: FakeControl = field(default_factory=FakeControl)
+    control: FakeControl
+    services: Services
 
     @property
     def client(self) -> Client:
@@ -94,8 +95,9 @@ class Rig:
 def serving(folder: Path, logs: Any = None, execs: Any = None) -> Iterator[Rig]:
     """Run a server in `folder` for the time of a with block."""
     clock = FakeClock(time=NOW)
-    rig = Rig(str(folder / "s.sock"), clock, StatusStore(clock), EventRing(clock, "edge1"))
-    services = Services(rig.store, rig.events, rig.control, logs or NoLogs(), execs or NoExecs(), clock, "edge1")
+    store, events, control = StatusStore(clock), EventRing(clock, "edge1"), FakeControl()
+    services = Services(store, events, control, logs or NoLogs(), execs or NoExecs(), clock, "edge1")
+    rig = Rig(str(folder / "s.sock"), clock, store, events, control, services)
     server = ApiServer(rig.socket, services)
     server.start()
     try:

@@ -31,6 +31,7 @@ IDLE_SECONDS = 120.0
 """A kept-alive connection without a request, or a body that does not come, ends after that."""
 
 STOP_SECONDS = 5.0
+DRAIN_SECONDS = 1.0
 
 _CORE = r"/api/v1"
 _NS = r"/namespaces/(?P<namespace>[^/]+)"
@@ -88,14 +89,17 @@ class ApiServer:
         for end in ends:
             end()
         hub.close()
-        await _drain(server)
+        await _drain(server, hub)
         _clear(self._path)
 
 
-async def _drain(server: tornado.httpserver.HTTPServer) -> None:
-    """Let answers under way end for a moment, then cut."""
+async def _drain(server: tornado.httpserver.HTTPServer, hub: Hub) -> None:
+    """Let answers under way come to their end for a moment, then cut."""
     try:
-        await asyncio.wait_for(server.close_all_connections(), timeout=1.0)
+        async with asyncio.timeout(DRAIN_SECONDS):
+            while hub.streams:
+                await asyncio.sleep(0.01)
+            await server.close_all_connections()
     except TimeoutError:
         logger.debug("some connections were cut")
 

@@ -15,6 +15,7 @@ class Hub:
         self._pending = False
         self._closed = False
         self._waiters: set[asyncio.Future[None]] = set()
+        self.streams = 0  # answers under way that go on until somebody leaves
 
     def pulse(self, _change: object = None) -> None:
         """There is news. Cheap; never raises; nothing happens once the hub is closed."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import ClassVar
 
 import tornado.iostream
-import tornado.web
 
 from ... import errors
 from ...engine.store import Entry
@@ -14,8 +12,9 @@ from ...model.logs import LogOptions
 from ...model.pod import PodKey
 from ...model.status import ContainerStatus, Running
 from . import choose, params, statuses
-from .base import Access, Refused
+from .base import Refused
 from .contracts import LogStream
+from .streaming import Streaming
 
 POLL_SECONDS = 0.2
 """How often a followed log is looked at; nothing looks when nobody follows."""
@@ -23,12 +22,11 @@ POLL_SECONDS = 0.2
 FOLLOWERS = 64
 
 
-class Log(Access):
+class Log(Streaming):
     """One request for a log."""
 
     resource = "pods/log"
     following: ClassVar[int] = 0
-    gone = False
 
     async def get(self, namespace: str, name: str) -> None:
         entry = choose.pod(self.services.store, PodKey(namespace, name))
@@ -41,7 +39,8 @@ class Log(Access):
             self.set_header("Content-Type", "text/plain")
             await self._copy(stream)
             if options.follow:
-                await self._follow(stream, entry, status)
+                with self.streaming():
+                    await self._follow(stream, entry, status)
         except tornado.iostream.StreamClosedError:
             pass  # the client has seen enough
         finally:
@@ -82,11 +81,11 @@ class Log(Access):
         try:
             await self.flush()
             ended = False
-            while not (ended or self.gone or self.hub.closed or stream.full):
+            while not (ended or self.over or stream.full):
+                waiter = self.waiter()
                 ended = not self._alive(entry, status)
                 await self._copy(stream)
-                if not ended:
-                    await asyncio.sleep(POLL_SECONDS)
+                await self.pause(waiter, 0.0 if ended else POLL_SECONDS)
         finally:
             Log.following -= 1
 
@@ -99,6 +98,3 @@ class Log(Access):
         if found is None or found.restart_count != status.restart_count:
             return False
         return isinstance(found.state, Running)
-
-    def on_connection_close(self) -> None:
-        self.gone = True

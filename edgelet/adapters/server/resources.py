@@ -16,6 +16,7 @@ from ...model.events import Event
 from ...model.pod import PodKey
 from . import objects, params, selectors, statuses, tables
 from .base import Access, Refused
+from .streaming import Streaming
 
 Json = dict[str, Any]
 
@@ -36,7 +37,7 @@ class Item:
     previous: Json | None = None
 
 
-class Feed(Access):
+class Feed(Streaming):
     """A resource that can be listed and watched; its subclasses know where it comes from."""
 
     list_kind: ClassVar[str] = ""
@@ -88,26 +89,10 @@ class Feed(Access):
         self.set_header("Content-Type", "application/json")
         watch = _Watch(self, match)
         try:
-            await watch.run()
+            with self.streaming():
+                await watch.run()
         except tornado.iostream.StreamClosedError:
             pass  # the client went away
-
-    def on_connection_close(self) -> None:
-        self.hub_waiter_done()
-
-    _waiter: asyncio.Future[None] | None = None
-    gone = False
-
-    def hub_waiter(self) -> asyncio.Future[None]:
-        """A waiter on news that also ends when this client goes away."""
-        self._waiter = self.hub.waiter()
-        return self._waiter
-
-    def hub_waiter_done(self) -> None:
-        """The client is gone: let whoever waits find out."""
-        self.gone = True
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
 
 
 class _Watch:
@@ -136,7 +121,7 @@ class _Watch:
 
     async def _step(self) -> bool:
         handler = self._handler
-        waiter = handler.hub_waiter()
+        waiter = handler.waiter()
         try:
             self._catch_up()
         except journal.Expired as error:
@@ -145,12 +130,9 @@ class _Watch:
             return False
         await handler.flush()
         left = self._deadline - asyncio.get_running_loop().time()
-        await asyncio.wait((waiter,), timeout=max(0.0, min(left, BOOKMARK_SECONDS)))
-        if not waiter.done():
-            waiter.cancel()
+        if not await handler.pause(waiter, min(left, BOOKMARK_SECONDS)):
             self._bookmark()
-        over = asyncio.get_running_loop().time() >= self._deadline
-        return not (over or handler.gone or handler.hub.closed)
+        return not handler.over and asyncio.get_running_loop().time() < self._deadline
 
     def _catch_up(self) -> None:
         for item in self._handler.changes(self._version or 0):

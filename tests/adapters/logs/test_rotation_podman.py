@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-import shutil
-import subprocess
 import time
 from pathlib import Path
 
@@ -16,8 +13,8 @@ from edgelet.adapters.logs.rotation import LogRotator, Policy
 from edgelet.model.observed import ObservedContainer, ObservedPod, State
 from edgelet.model.pod import PodKey
 from tests.fakes import FakeClock
+from tests.support.podman_env import PodmanEnv
 
-IMAGE = os.environ.get("EDGELET_TEST_IMAGE", "localhost/bb:1")
 NAME = "logrotation-test"
 LINES = 30000
 WRITER = (
@@ -26,28 +23,14 @@ WRITER = (
 )
 
 
-def podman(*arguments: str) -> str:
-    """Run podman and give its output."""
-    return subprocess.run(["podman", *arguments], capture_output=True, text=True, check=True, timeout=60).stdout
-
-
-def usable() -> bool:
-    """Whether Podman and the test image are here."""
-    if shutil.which("podman") is None:
-        return False
-    return subprocess.run(["podman", "image", "exists", IMAGE], check=False, timeout=60).returncode == 0
-
-
 @pytest.mark.podman
-def test_no_line_is_lost_when_a_log_is_rotated_under_load(tmp_path: Path) -> None:
-    if not usable():
-        pytest.skip(f"needs podman and the image {IMAGE}")
+def test_no_line_is_lost_when_a_log_is_rotated_under_load(tmp_path: Path, podman_env: PodmanEnv) -> None:
     log = tmp_path / "c" / "0.log"
     log.parent.mkdir()
     where = ("--log-driver", "k8s-file", "--log-opt", f"path={log}")
-    podman("run", "-d", "--name", NAME, *where, IMAGE, "sh", "-c", WRITER)
+    podman_env.run("run", "-d", "--name", NAME, *where, podman_env.image, "sh", "-c", WRITER)
     try:
-        config = json.loads(podman("inspect", NAME))[0]["OCIConfigPath"]
+        config = json.loads(podman_env.run("inspect", NAME))[0]["OCIConfigPath"]
         container = ObservedContainer("id", "c", State.RUNNING, oci_config=config, log_path=str(log))
         pod = ObservedPod(PodKey("default", "web"), "p", "u", "1-x", containers=(container,))
         clock = FakeClock()
@@ -60,7 +43,7 @@ def test_no_line_is_lost_when_a_log_is_rotated_under_load(tmp_path: Path) -> Non
         assert len(list(log.parent.iterdir())) >= 4, "rotated several times while it was written"
         assert written(log).splitlines() == [*(f"line {number}" for number in range(LINES)), "the end"]
     finally:
-        podman("rm", "-f", "-t", "0", NAME)
+        podman_env.run("rm", "-f", "-t", "0", NAME)
 
 
 def ended(log: Path) -> bool:

@@ -1,0 +1,47 @@
+"""What watches and followed logs share: waiting for news, and noticing that the client or the server goes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .base import Access
+
+
+class Streaming(Access):
+    """A handler whose answer goes on for as long as the client likes."""
+
+    gone = False
+    _waiter: asyncio.Future[None] | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether the client is gone or the server is ending."""
+        return self.gone or self.hub.closed
+
+    def waiter(self) -> asyncio.Future[None]:
+        """A future that ends at the next news, when the client goes and when the server ends."""
+        self._waiter = self.hub.waiter()
+        return self._waiter
+
+    async def pause(self, waiter: asyncio.Future[None], seconds: float) -> bool:
+        """Wait for the waiter, or so long; whether there was news."""
+        await asyncio.wait((waiter,), timeout=max(0.0, seconds))
+        news = waiter.done()
+        waiter.cancel()
+        return news
+
+    @contextmanager
+    def streaming(self) -> Iterator[None]:
+        """Around the whole answer: a server that ends lets it come to its own end first."""
+        self.hub.streams += 1
+        try:
+            yield
+        finally:
+            self.hub.streams -= 1
+
+    def on_connection_close(self) -> None:
+        self.gone = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
