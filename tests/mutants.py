@@ -1,7 +1,7 @@
 """`make mutants`: does a test notice when edgelet/core/ is wrong?
 
 Every mutant is a fork of one warm process: it swaps the text of one module while that is imported and
-runs only those tests of tests/core/ that reach the changed line, quick ones first, until one fails.
+runs only those of TESTS that reach the changed line, quick ones first, until one fails.
 Results are kept in mutants/results.jsonl as long as neither the code nor its tests change, so a run
 that is cut off (--minutes) goes on where it stopped.
 
@@ -36,8 +36,8 @@ from tests.support import mutation
 ROOT = Path(__file__).parents[1]
 CORE = ROOT / "edgelet" / "core"
 RESULTS = ROOT / "mutants" / "results.jsonl"
-TESTS = ("tests/core",)
-DEPENDS_ON = ("edgelet/core", "edgelet/model", "tests/core", "tests/fakes.py", "tests/conftest.py")
+TESTS = ("tests/core", "tests/engine/test_convergence.py")
+DEPENDS_ON = ("edgelet/core", "edgelet/engine", "edgelet/model", "tests/core", "tests/engine", "tests/fakes.py")
 THRESHOLD = 0.85
 BROKEN = 70
 QUIET = ("-q", "-x", "--no-header", "-p", "no:cacheprovider", "-p", "no:terminalreporter", "-p", "no:logging")

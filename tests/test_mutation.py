@@ -41,6 +41,7 @@ def mutants(source: str) -> list[str]:
         ("x += 1", ["x -= 1", "x += 2"]),
         ("match a:\n    case 1 if b < c:\n        pass", ["match a:\n    case 1 if b <= c:\n        pass"]),
         ('"""Words."""\nimport a\nfrom b import c', []),
+        ("if TYPE_CHECKING:\n    import a", []),
         ("class A:\n    x: int = 3", ["class A:\n    x: int = 4"]),
         ("try:\n    pass\nexcept E:\n    x = 1", ["try:\n    pass\nexcept E:\n    x = 2"]),
     ],

@@ -92,8 +92,10 @@ def _statements(node: ast.AST) -> Iterator[tuple[ast.stmt, list[ast.stmt]]]:
 
 
 def _idle(statement: ast.stmt) -> bool:
-    """Imports, docstrings, ellipses: nothing a test could notice."""
+    """Imports, docstrings, ellipses, what is there for type checkers: nothing a test could notice."""
     if isinstance(statement, ast.Import | ast.ImportFrom | ast.Pass | ast.Global | ast.Nonlocal):
+        return True
+    if isinstance(statement, ast.If) and getattr(statement.test, "id", "") == "TYPE_CHECKING":
         return True
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
