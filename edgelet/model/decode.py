@@ -214,13 +214,17 @@ def _workload(node: Node, kind: str, report: Report, origin: Origin, found: _Fou
         return
     more = f", not {spec['replicas']}" if spec.get("replicas", 1) > 1 else ""
     report.note(("kind",), f"{kind} {name!r} runs as one pod{more}; there is no rolling update")
-    pod, inner = spec["template"], node.at(template)
-    written = inner.plain() if inner is not None and inner.kind == "map" else {}
     own = {k: metadata[k] for k in ("name", "namespace") if k in metadata}
-    for part in (pod, written):
-        part["metadata"] = (part.get("metadata") or {}) | own
-    manifest = {"apiVersion": "v1", "kind": "Pod", **written}
-    _finish(pod, lambda: manifest, report.part(template), origin, found)
+    pod = spec["template"]
+    pod["metadata"] = pod.get("metadata", {}) | own
+
+    def manifest() -> Any:
+        """The pod as if it had been written by itself; only asked for when all of it is right."""
+        inner = node.at(template)
+        written = inner.plain() if inner is not None else {}
+        return {"apiVersion": "v1", "kind": "Pod", **written, "metadata": written.get("metadata", {}) | own}
+
+    _finish(pod, manifest, report.part(template), origin, found)
 
 
 def _finish(data: dict[str, Any], manifest: Callable[[], Any], report: Report, origin: Origin, found: _Found) -> None:
