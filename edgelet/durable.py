@@ -257,10 +257,20 @@ def remove_checked(path: str, files: Files = DISK) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a Store holds: payload by key, and a sentence per file that is damaged or was restored."""
+    """What a Store holds: payload by key.
+
+    `restored` has a sentence per file whose copy before the last is used, `lost` one per file that
+    cannot be used at all.
+    """
 
     entries: dict[str, bytes] = field(default_factory=dict)
-    complaints: tuple[str, ...] = ()
+    restored: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+    @property
+    def complaints(self) -> tuple[str, ...]:
+        """All that should be logged."""
+        return self.restored + self.lost
 
 
 class Store:
@@ -290,15 +300,20 @@ class Store:
 
     def load(self) -> Loaded:
         """All that is kept. Raises StateError only when the directory itself cannot be read."""
-        loaded = Loaded()
-        complaints = []
+        entries: dict[str, bytes] = {}
+        restored, lost = [], []
         with self._lock, _explained("read", self._directory):
             for name in self._stems():
                 try:
-                    complaints += self._load_one(name, loaded.entries)
+                    key, found = self._load_one(name)
                 except StateError as err:
-                    complaints.append(str(err))
-        return Loaded(loaded.entries, tuple(complaints))
+                    lost.append(str(err))
+                    continue
+                if found is not None:
+                    entries[key] = found.data
+                if found is not None and found.previous:
+                    restored.append(f"{self._directory}/{name} was damaged or cut off: the copy before it is used")
+        return Loaded(entries, tuple(restored), tuple(lost))
 
     def _stems(self) -> list[str]:
         try:
@@ -307,20 +322,19 @@ class Store:
             return []
         return sorted({n.removesuffix(PREVIOUS) for n in names if not n.startswith(".")})
 
-    def _load_one(self, name: str, entries: dict[str, bytes]) -> list[str]:
+    def _load_one(self, name: str) -> tuple[str, Checked | None]:
         path = os.path.join(self._directory, name)
         found = read_checked(path, self._version, self._files)
         if found is None:
-            return []
+            return "", None
         first, _, data = found.data.partition(b"\n")
         try:
             key = str(json.loads(first))
-        except ValueError:
-            return [f"cannot use {path}: it does not say what it is the state of; remove it"]
+        except ValueError as err:
+            raise StateError(f"cannot use {path}: it does not say what it is the state of; remove it") from err
         if self._path(key) != path:
-            return [f"cannot use {path}: it is the state of something else, {key!r}; remove it"]
-        entries[key] = data
-        return [f"{path} was damaged or cut off: the copy before it is used"] if found.previous else []
+            raise StateError(f"cannot use {path}: it is the state of something else, {key!r}; remove it")
+        return key, Checked(data, found.version, found.previous)
 
     def _path(self, key: str) -> str:
         readable = re.sub(r"[^A-Za-z0-9_-]", "_", key)[:60]

@@ -5,6 +5,7 @@
     EdgeletError                 base; str(error) is a sentence for a person
     ├── ConfigError              flags, environment or configuration file; carries every mistake
     ├── ManifestError            a manifest that cannot become pods; carries every Problem
+    │   └── NameTaken            a pod of that name exists already, or another source gives it
     ├── StateError               a file under the root directory that cannot be read or written
     ├── RuntimeFailure           Podman did not do what was asked
     │   ├── Temporary            may work when tried again: unreachable, busy, locked, timed out
@@ -43,6 +44,10 @@ class ManifestError(EdgeletError):
     def __init__(self, problems: tuple[object, ...]) -> None:
         super().__init__("\n".join(str(p) for p in problems))
         self.problems = problems
+
+
+class NameTaken(ManifestError):
+    """A submitted pod's name belongs to another source, or exists where a new one was asked for."""
 
 
 class StateError(EdgeletError):

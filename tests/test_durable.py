@@ -213,7 +213,9 @@ def test_store_complains_about_damage_and_loads_the_rest(tmp_path: Path) -> None
     (tmp_path / "sforeign").write_bytes(third.read_bytes())
     loaded = store.load()
     assert loaded.entries == {"b": b"1", "c": b"1"}
-    assert [c.partition(": ")[0].rpartition("/")[2][:2] for c in loaded.complaints] == ["sa", "sb", "sf"]
+    assert [c.partition(": ")[0].rpartition("/")[2][:2] for c in loaded.lost] == ["sa", "sf"]
+    assert [c.rpartition("/")[2][:2] for c in loaded.restored] == ["sb"]
+    assert loaded.complaints == loaded.restored + loaded.lost
 
 
 def test_store_that_was_never_written_is_empty_and_creates_nothing(tmp_path: Path) -> None:

@@ -44,8 +44,10 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 class Box:
     """One URL source on one scripted server."""
 
-    def __init__(self, tmp: Path, server: WebServer, access: Access = PLAIN, timeout: float = 10.0) -> None:
-        self.tmp, self.server, self.access, self.timeout = tmp, server, access, timeout
+    def __init__(self, tmp: Path, server: WebServer, access: Access = PLAIN) -> None:
+        self.tmp, self.server = tmp, server
+        self.patient = Fetcher(server.url, access, 60)
+        self.fetcher = self.patient
         self.clock = FakeClock()
         self.sink = Sink()
         self.source: UrlSource = self.start()
@@ -59,7 +61,7 @@ class Box:
             self.sink,
             self.clock,
             str(self.tmp / "store"),
-            fetch=Fetcher(self.server.url, self.access, self.timeout),
+            fetch=lambda validators: self.fetcher(validators),
             draw=lambda: 0.5,
         )
         self.source.begin()
@@ -199,9 +201,10 @@ BAD = {
 def test_a_bad_reply_changes_nothing_and_is_said_and_healed(
     tmp_path: Path, server: WebServer, reply: Answer, said: str
 ) -> None:
-    box = Box(tmp_path, server, timeout=0.3)
+    box = Box(tmp_path, server)
     box.poll()
     before = box.sink.last.pods
+    box.fetcher = Fetcher(server.url, timeout=0.3 if "0.3 s" in said else 60)
     box.poll(reply)
     assert box.sink.last.pods == before
     assert box.sink.last.seen
@@ -212,6 +215,7 @@ def test_a_bad_reply_changes_nothing_and_is_said_and_healed(
     assert box.sink.last.pods == before
     box.poll()
     assert box.sink.last.pods == before
+    box.fetcher = box.patient
     assert box.poll(web.answer(manifest("web", "restored"))) == {"web": "restored"}
     assert box.sink.errors() == [] and box.source.state().ok
 
