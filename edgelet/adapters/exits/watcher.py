@@ -12,19 +12,19 @@ it Podman sees an ordinary exit (design section 3).
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 import select
 import signal
-import struct
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..core import conmon
-from ..errors import StateError
+from ...core import conmon
+from ...errors import StateError
+from . import proc
+from .inotify import Inotify
 
 log = logging.getLogger(__name__)
 
@@ -47,12 +47,6 @@ ORPHAN_GRACE = 2.0
 FILE_PATIENCE = 1.0
 """Seconds between the end of a process and the moment its exit file is given up."""
 
-_CLOSE_WRITE = 0x00000008
-_MOVED_TO = 0x00000080
-_Q_OVERFLOW = 0x00004000
-_IGNORED = 0x00008000
-_CLOEXEC_NONBLOCK = os.O_CLOEXEC | os.O_NONBLOCK
-_EVENT = struct.Struct("iIII")
 
 Report = tuple[str, int | None, str]
 
@@ -80,19 +74,29 @@ class _Watched:
 class ExitWatcher:
     """See the module. All methods may be called from any thread."""
 
-    def __init__(self, on_exit: OnExit, fatal: Callable[[str], None] | None = None) -> None:
-        """`fatal` is told when the thread ends although it must not. Raises StateError."""
+    def __init__(
+        self,
+        on_exit: OnExit,
+        fatal: Callable[[str], None] | None = None,
+        exit_dir: str = conmon.DEFAULT_EXIT_DIR,
+    ) -> None:
+        """`fatal` is told when the thread ends although it must not.
+
+        `exit_dir` is taken for a container whose conmon cannot be asked any more, until one conmon
+        has told another: all containers of one Podman share it (``<Podman's tmpdir>/exits``).
+        Raises StateError.
+        """
         self._on_exit = on_exit
         self._fatal = fatal
+        self._exit_dir = exit_dir
         self._lock = threading.Lock()
         self._watched: dict[str, _Watched] = {}
         self._by_fd: dict[int, _Watched] = {}
-        self._inotify = _Inotify()
+        self._inotify = Inotify()
         self._epoll = select.epoll()
         self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         for fd in (self._event, self._inotify.fd):
             self._epoll.register(fd, select.EPOLLIN)
-        self._lost_dirs: dict[str, str] = {}
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="exits", daemon=True)
 
@@ -121,12 +125,12 @@ class ExitWatcher:
         with self._lock:
             if container_id in self._watched:
                 return
-            exit_dir = exit_dir_of(conmon_pid)
-            self._inotify.add(exit_dir)
-            watched = _Watched(container_id, exit_dir)
+            self._exit_dir = proc.exit_dir_of(conmon_pid) or self._exit_dir
+            self._inotify.add(self._exit_dir)
+            watched = _Watched(container_id, self._exit_dir)
             self._watched[container_id] = watched
-            watched.conmon = self._open(watched, conmon_pid, _is_conmon(conmon_pid, container_id))
-            watched.container = self._open(watched, pid, _is_inside(pid, container_id, conmon_pid))
+            watched.conmon = self._open(watched, conmon_pid, proc.is_conmon(conmon_pid, container_id))
+            watched.container = self._open(watched, pid, proc.is_inside(pid, container_id, conmon_pid))
             watched.conmon_dead = conmon_pid > 0 and watched.conmon < 0
             if pid > 0 and watched.container < 0:
                 watched.ended, watched.next_at = True, time.monotonic() + FILE_PATIENCE
@@ -141,13 +145,14 @@ class ExitWatcher:
             self._remove(container_id)
 
     def settle(self, container_id: str, code: int) -> None:
-        """Write the exit file that a dead conmon cannot write any more. Raises StateError.
+        """Write an exit file by hand, for a container whose process has ended and whose conmon is gone.
 
-        Only after CONMON_DIED was told for this container and its process has ended.
+        After CONMON_DIED it is there already. Raises StateError.
         """
         with self._lock:
-            exit_dir = self._lost_dirs.pop(container_id, conmon.DEFAULT_EXIT_DIR)
-        write_exit_file(exit_dir, container_id, code)
+            exit_dir = self._exit_dir
+        if proc.read_exit_file(exit_dir, container_id) is None:
+            proc.write_exit_file(exit_dir, container_id, code)
 
     # ---- the thread -------------------------------------------------------------------------
 
@@ -196,7 +201,7 @@ class ExitWatcher:
 
     def _read_file(self, container_id: str) -> Report | None:
         watched = self._watched.get(container_id)
-        code = read_exit_file(watched.exit_dir, container_id) if watched else None
+        code = proc.read_exit_file(watched.exit_dir, container_id) if watched else None
         if code is None:
             return None
         self._remove(container_id)
@@ -253,7 +258,7 @@ class ExitWatcher:
     def _bury(self, watched: _Watched) -> Report:
         """Write the exit file that nobody else will; one that Podman does not need goes with the container."""
         try:
-            write_exit_file(watched.exit_dir, watched.container_id, ORPHAN_CODE)
+            proc.write_exit_file(watched.exit_dir, watched.container_id, ORPHAN_CODE)
         except StateError as error:
             log.error("%s", error)
         self._remove(watched.container_id)
@@ -285,110 +290,6 @@ class ExitWatcher:
         if watched is not None:
             self._close(watched.container)
             self._close(watched.conmon)
-
-
-class _Inotify:
-    """Watches on exit directories, by the C library; each directory once."""
-
-    def __init__(self) -> None:
-        self._libc = ctypes.CDLL(None, use_errno=True)
-        self._dirs: dict[str, int] = {}
-        self.fd = self._libc.inotify_init1(_CLOEXEC_NONBLOCK)
-        if self.fd < 0:
-            raise StateError(f"cannot watch for exits: inotify: {os.strerror(ctypes.get_errno())}")
-
-    def add(self, directory: str) -> None:
-        """Watch it; a directory that cannot be watched costs speed only (the pidfds remain)."""
-        if directory in self._dirs:
-            return
-        wd = self._libc.inotify_add_watch(self.fd, os.fsencode(directory), _CLOSE_WRITE | _MOVED_TO)
-        if wd < 0:
-            log.warning("cannot watch exit directory %s: %s", directory, os.strerror(ctypes.get_errno()))
-            return
-        self._dirs[directory] = wd
-
-    def read(self) -> list[str | None]:
-        """Names of files that have appeared; None = some were missed."""
-        names: list[str | None] = []
-        try:
-            data = os.read(self.fd, 65536)
-        except BlockingIOError:
-            return names
-        at = 0
-        while at < len(data):
-            wd, mask, _, length = _EVENT.unpack_from(data, at)
-            at += _EVENT.size
-            name = data[at : at + length].rstrip(b"\0")
-            at += length
-            if mask & _Q_OVERFLOW:
-                names.append(None)
-            elif mask & _IGNORED:
-                self._dirs = {d: w for d, w in self._dirs.items() if w != wd}
-            elif name:
-                names.append(os.fsdecode(name))
-        return names
-
-    def close(self) -> None:
-        """Free it."""
-        os.close(self.fd)
-
-
-def exit_dir_of(conmon_pid: int) -> str:
-    """The directory that this conmon writes exit codes to; Podman's default when it cannot be asked."""
-    facts = conmon.parse(_cmdline(conmon_pid)) if conmon_pid > 0 else None
-    return facts.exit_dir if facts else conmon.DEFAULT_EXIT_DIR
-
-
-def read_exit_file(exit_dir: str, container_id: str) -> int | None:
-    """The exit code in a container's exit file, None when there is none (yet, or any more)."""
-    try:
-        with open(os.path.join(exit_dir, container_id), encoding="ascii") as file:
-            return int(file.read(32).strip())
-    except (OSError, ValueError):
-        return None
-
-
-def write_exit_file(exit_dir: str, container_id: str, code: int) -> None:
-    """Do what a dead conmon cannot do any more, so that Podman believes the exit. Raises StateError.
-
-    Only for a container whose process has ended; 137 when the code is not known (design section 3).
-    """
-    path = os.path.join(exit_dir, container_id)
-    temporary = os.path.join(exit_dir, f".{container_id}.edgelet")
-    try:
-        with open(temporary, "w", encoding="ascii") as file:
-            file.write(str(code))
-        os.rename(temporary, path)
-    except OSError as error:
-        raise StateError(f"cannot write exit file {path}: {error}") from error
-
-
-def _is_conmon(pid: int, container_id: str) -> bool:
-    """Whether `pid` is that container's conmon, or the cleanup command it turns into at the end."""
-    return pid > 0 and container_id in _cmdline(pid)
-
-
-def _is_inside(pid: int, container_id: str, conmon_pid: int) -> bool:
-    """Whether `pid` is that container's process and not a later one of the same number."""
-    if pid <= 0:
-        return False
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read()
-        if int(text[text.rfind(b")") + 2 :].split(None, 2)[1]) == conmon_pid:
-            return True
-        with open(f"/proc/{pid}/cgroup", encoding="utf-8", errors="replace") as groups:
-            return container_id in groups.read()
-    except OSError:
-        return False
-
-
-def _cmdline(pid: int) -> list[str]:
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return [os.fsdecode(part) for part in file.read().split(b"\0")]
-    except OSError:
-        return []
 
 
 def _readable(fd: int) -> bool:

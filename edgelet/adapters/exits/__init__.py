@@ -1,0 +1,15 @@
+"""Exits of containers, seen in milliseconds: `ExitWatcher`; and the exit file that a dead conmon owes."""
+
+from .proc import exit_dir_of, read_exit_file, write_exit_file
+from .watcher import CONMON_DIED, EXIT_FILE, LOST, ExitWatcher, Report
+
+__all__ = [
+    "CONMON_DIED",
+    "EXIT_FILE",
+    "LOST",
+    "ExitWatcher",
+    "Report",
+    "exit_dir_of",
+    "read_exit_file",
+    "write_exit_file",
+]

@@ -1,0 +1,66 @@
+"""Reads what conmon leaves behind and what /proc says of it; writes exit files where conmon cannot."""
+
+from __future__ import annotations
+
+import os
+
+from ...core import conmon
+from ...errors import StateError
+
+
+def exit_dir_of(conmon_pid: int) -> str:
+    """The directory that this conmon writes exit codes to, "" when it cannot be asked."""
+    facts = conmon.parse(_cmdline(conmon_pid)) if conmon_pid > 0 else None
+    return facts.exit_dir if facts else ""
+
+
+def read_exit_file(exit_dir: str, container_id: str) -> int | None:
+    """The exit code in a container's exit file, None when there is none (yet, or any more)."""
+    try:
+        with open(os.path.join(exit_dir, container_id), encoding="ascii") as file:
+            return int(file.read(32).strip())
+    except (OSError, ValueError):
+        return None
+
+
+def write_exit_file(exit_dir: str, container_id: str, code: int) -> None:
+    """Do what a dead conmon cannot do any more, so that Podman believes the exit. Raises StateError.
+
+    Only for a container whose process has ended; 137 when the code is not known (design section 3).
+    """
+    path = os.path.join(exit_dir, container_id)
+    temporary = os.path.join(exit_dir, f".{container_id}.edgelet")
+    try:
+        with open(temporary, "w", encoding="ascii") as file:
+            file.write(str(code))
+        os.rename(temporary, path)
+    except OSError as error:
+        raise StateError(f"cannot write exit file {path}: {error}") from error
+
+
+def is_conmon(pid: int, container_id: str) -> bool:
+    """Whether `pid` is that container's conmon, or the cleanup command it turns into at the end."""
+    return pid > 0 and container_id in _cmdline(pid)
+
+
+def is_inside(pid: int, container_id: str, conmon_pid: int) -> bool:
+    """Whether `pid` is that container's process and not a later one of the same number."""
+    if pid <= 0:
+        return False
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            text = file.read()
+        if int(text[text.rfind(b")") + 2 :].split(None, 2)[1]) == conmon_pid:
+            return True
+        with open(f"/proc/{pid}/cgroup", encoding="utf-8", errors="replace") as groups:
+            return container_id in groups.read()
+    except OSError:
+        return False
+
+
+def _cmdline(pid: int) -> list[str]:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return [os.fsdecode(part) for part in file.read().split(b"\0")]
+    except OSError:
+        return []
