@@ -314,6 +314,10 @@ class Agent:
         """A podman command on the same storage."""
         return self.env.run(*words)
 
+    def inside(self, name: str, *command: str, container: str = "app") -> str:
+        """What a command prints inside a running container (through Podman: nothing of the agent's is used)."""
+        return self.podman("exec", self.running_id(name, container), *command)
+
     def containers(self) -> list[Json]:
         """`podman inspect` of every container of this agent (infra containers apart)."""
         ids = self.podman("ps", "-aq", "--no-trunc", "--filter", self._mine).split()

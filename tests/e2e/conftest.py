@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -58,19 +59,32 @@ def podman_env(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixture
     if reason := why_not():
         pytest.skip(reason)
     if not hasattr(request.config, "workerinput"):
-        env = PodmanEnv(str(tmp_path_factory.mktemp("podman")))
-        yield env
-        env.close()
+        with _podman() as env:
+            yield env
         return
     shared = tmp_path_factory.getbasetemp().parent / "e2e"
     with _users(shared) as users:
-        env = PodmanEnv(str(shared / "podman"), attach=bool(users))
-        users.append("one more")
+        env = PodmanEnv(users[0], attach=True) if users else PodmanEnv(_short_directory())
+        users.append(env.directory)
     yield env
     with _users(shared) as users:
         users.pop()
         if not users:
             env.close()
+
+
+@contextlib.contextmanager
+def _podman() -> Iterator[PodmanEnv]:
+    env = PodmanEnv(_short_directory())
+    try:
+        yield env
+    finally:
+        env.close()
+
+
+def _short_directory() -> str:
+    """Podman refuses a run root of more than 50 characters, and pytest's own directories come near that."""
+    return tempfile.mkdtemp(prefix="edge-")
 
 
 @contextlib.contextmanager
@@ -87,13 +101,12 @@ def _users(shared: Path) -> Iterator[list[str]]:
 
 
 @pytest.fixture
-def own_podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PodmanEnv]:
+def own_podman() -> Iterator[PodmanEnv]:
     """A Podman for one test alone: one that reboots, or breaks, or is switched off."""
     if reason := why_not():
         pytest.skip(reason)
-    env = PodmanEnv(str(tmp_path_factory.mktemp("own")))
-    yield env
-    env.close()
+    with _podman() as env:
+        yield env
 
 
 @pytest.fixture
@@ -127,6 +140,6 @@ def _end(agent: Agent, passed: bool) -> list[str]:
         agent.clean()
         return agent.leftovers()
     except AssertionError as error:
-        return [str(error), *agent.leftovers()]
+        return [str(error), *agent.leftovers(), _story(agent)]
     finally:
         agent.force()

@@ -94,7 +94,7 @@ def test_init_containers_run_one_after_the_other_before_the_rest(agent: Agent) -
         )
     )
     agent.wait_ready("inits")
-    order = agent.podman("exec", agent.running_id("inits"), "cat", "/log/order").split()
+    order = agent.inside("inits", "cat", "/log/order").split()
     assert order == ["one", "one-end", "two", "two-end", "app"]
     assert agent.condition("inits", "Initialized") == "True"
     assert [agent.container("inits", n)["state"]["terminated"]["exitCode"] for n in ("one", "two")] == [0, 0]

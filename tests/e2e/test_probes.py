@@ -19,7 +19,7 @@ def test_pain_1_exec_liveness_kills_and_restarts(agent: Agent) -> None:
     agent.start().write(pod("live", app, container("other")))
     agent.wait_ready("live")
     other = agent.running_id("live", "other")
-    agent.cli("exec", "live", "-c", "app", "--", "rm", "/tmp/ok")
+    agent.inside("live", "rm", "/tmp/ok")
     agent.wait("a restart", lambda: agent.restarts("live") == 1 and agent.running_id("live"))
     assert agent.running_id("live", "other") == other
     assert [e["message"] for e in agent.events("live", "Killing")] == [
@@ -34,7 +34,7 @@ def test_pain_19_http_liveness_on_a_lone_box(agent: Agent) -> None:
     agent.start().write(pod("live", app))
     agent.wait_ready("live")
     first = agent.running_id("live")
-    agent.cli("exec", "live", "--", "rm", "/tmp/w/ok")
+    agent.inside("live", "rm", "/tmp/w/ok")
     agent.wait("a restart", lambda: agent.running_id("live") not in ("", first))
     assert agent.restarts("live") == 1
     assert "HTTP probe failed with statuscode: 404" in agent.events("live", "Unhealthy")[0]["message"]
@@ -62,7 +62,7 @@ def test_pain_7_readiness_is_shown_and_restarts_nothing(agent: Agent) -> None:
     agent.wait_ready("ready")
     running = agent.running_id("ready")
     assert "2/2" in agent.cli("get", "pods", "ready").stdout
-    agent.cli("exec", "ready", "--", "rm", "/tmp/ok")
+    agent.inside("ready", "rm", "/tmp/ok")
     agent.wait("it to be not Ready", lambda: agent.condition("ready") == "False")
     assert "1/2" in agent.cli("get", "pods", "ready").stdout
     assert (agent.phase("ready"), agent.running_id("ready"), agent.restarts("ready")) == ("Running", running, 0)
@@ -71,7 +71,7 @@ def test_pain_7_readiness_is_shown_and_restarts_nothing(agent: Agent) -> None:
         "ContainersNotReady",
         "containers with unready status: [app]",
     )
-    agent.cli("exec", "ready", "--", "touch", "/tmp/ok")
+    agent.inside("ready", "touch", "/tmp/ok")
     agent.wait_ready("ready")
     assert agent.running_id("ready") == running
 
@@ -87,7 +87,7 @@ def test_a11_startup_holds_back_the_other_probes(agent: Agent) -> None:
     assert all(e["message"].startswith("Startup probe failed") for e in agent.events("slow", "Unhealthy"))
     assert (agent.restarts("slow"), agent.container("slow")["started"], agent.condition("slow")) == (0, False, "False")
     assert "startup probe" in agent.summary("slow")
-    agent.cli("exec", "slow", "--", "touch", "/tmp/alive", "/tmp/started")
+    agent.inside("slow", "touch", "/tmp/alive", "/tmp/started")
     agent.wait_ready("slow")
     assert agent.restarts("slow") == 0
 
@@ -164,7 +164,7 @@ def test_pain_10_and_13_no_health_timer_of_podman_is_used(agent: Agent) -> None:
     assert made["Config"].get("Healthcheck", {"Test": ["NONE"]}).get("Test") == ["NONE"]
     assert not made["State"].get("Health", {}).get("Status")
     first = agent.running_id("own")
-    agent.cli("exec", "own", "--", "touch", "/tmp/bad")
+    agent.inside("own", "touch", "/tmp/bad")
     agent.wait("a restart", lambda: agent.running_id("own") not in ("", first))
 
 

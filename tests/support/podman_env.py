@@ -163,9 +163,14 @@ class PodmanEnv:
             env=self.service.environment(),
             input=data,
             capture_output=True,
-            check=True,
+            check=False,
             timeout=120,
         )
+        try:
+            done.check_returncode()
+        except subprocess.CalledProcessError as error:
+            error.add_note(done.stderr.decode(errors="replace"))
+            raise
         return done.stdout.decode()
 
     def close(self) -> None:
