@@ -1,44 +1,90 @@
-"""What an observation teaches a pod's memory: counts, ends and the identity of what runs."""
+"""What an observation teaches a pod's memory: counts, ends, back-offs and the identity of what runs.
+
+All of it is learnt from what is there, not from what a call answered, so an answer that was lost
+changes nothing.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from ..model.observed import ObservedContainer, ObservedPod
-from . import restart
+from ..model.status import Terminated
+from . import backoff, restart, starting
 from .memory import ContainerMemory, PodMemory
 
 
-def absorb(memory: PodMemory, observed: ObservedPod | None) -> PodMemory:
-    """Memory after looking at the runtime. Counts never go back; a known end is kept when its
-    container is removed."""
+def absorb(memory: PodMemory, observed: ObservedPod | None, now: float) -> PodMemory:
+    """Memory after looking at the runtime at `now` (monotonic).
+
+    Counts never go back; a known end is kept when its container is removed.
+    """
     if observed is None:
-        return memory
+        return _without_sandbox(memory)
     if not memory.uid:
         memory = replace(memory, uid=observed.uid, config_hash=observed.config_hash, start_time=observed.created_at)
     if memory.attempt <= observed.attempt:
-        memory = replace(memory, attempt=observed.attempt + 1)
-    for name in {c.name for c in observed.containers}:
+        memory = _new_sandbox(memory, observed)
+    for name in sorted({c.name for c in observed.containers}):
         newest = observed.newest(name)
         if newest is not None:
-            changed = _container(memory.of(name), newest, _previous(observed, newest))
+            changed = _container(memory, observed, newest, now)
             if changed != memory.of(name):
                 memory = replace(memory, containers={**memory.containers, name: changed})
     return memory
 
 
-def _previous(observed: ObservedPod, newest: ObservedContainer) -> ObservedContainer | None:
-    earlier = [c for c in observed.containers if c.name == newest.name and c.id != newest.id]
-    return max(earlier, key=lambda c: (c.restart_count, c.created_at), default=None)
+def _without_sandbox(memory: PodMemory) -> PodMemory:
+    """The sandbox is gone, whoever removed it: an end that keeps the data is complete."""
+    ending = memory.ending
+    anew = memory.anew or bool(memory.replace_id) or (ending is not None and ending.anew)
+    if ending is not None and ending.keep_data:
+        ending = None
+    if (ending, anew, "") == (memory.ending, memory.anew, memory.replace_id):
+        return memory
+    return replace(memory, ending=ending, anew=anew, replace_id="")
 
 
-def _container(
-    known: ContainerMemory, newest: ObservedContainer, previous: ObservedContainer | None
-) -> ContainerMemory:
+def _new_sandbox(memory: PodMemory, observed: ObservedPod) -> PodMemory:
+    memory = replace(memory, attempt=observed.attempt + 1)
+    if not memory.anew:
+        return memory
+    renewed = {name: c.renewed() for name, c in memory.containers.items()}
+    return replace(memory, containers=renewed, anew=False)
+
+
+def _container(memory: PodMemory, observed: ObservedPod, newest: ObservedContainer, now: float) -> ContainerMemory:
+    known = memory.of(newest.name)
     if newest.restart_count < known.restart_count:
         return known
+    previous = observed.before(newest)
+    if newest.restart_count > known.restart_count:
+        known = _another(memory, observed, newest, previous, now)
     end = restart.ended(newest, known)
     if end is not None:
-        return replace(known, restart_count=newest.restart_count, last=end, ended=True)
-    before = restart.ended(previous, known) if previous else None
-    return replace(known, restart_count=newest.restart_count, last=before or known.last, ended=False)
+        return replace(known, last=end, ended=True, stopped=restart.stopped(newest, known))
+    return replace(known, last=_last(known, previous), ended=False, stopped=False)
+
+
+def _last(known: ContainerMemory, previous: ObservedContainer | None) -> Terminated | None:
+    """The last end, in more detail where an inspect has brought some since."""
+    end = restart.ended(previous, known) if previous else None
+    return end if end and (known.last is None or known.last.container_id == end.container_id) else known.last
+
+
+def _another(
+    memory: PodMemory, observed: ObservedPod, newest: ObservedContainer, previous: ObservedContainer | None, now: float
+) -> ContainerMemory:
+    """A new instance is there: the back-off goes a step further, all about earlier tries is forgotten."""
+    known = memory.of(newest.name)
+    entry, last = known.backoff, known.last
+    if previous is not None and previous.restart_count >= known.restart_count:
+        last = restart.ended(previous, known) or last
+    elif known.restart_count >= 0:
+        last = restart.remembered(memory, newest.name)
+    finished = starting.basis(previous, observed, known)
+    if known.restart_count >= 0 and finished is not None:
+        entry = backoff.attempt(entry, finished, now)
+    return ContainerMemory(
+        restart_count=newest.restart_count, backoff=entry, last=last, start_error=known.start_error, base=known.base
+    )

@@ -59,6 +59,7 @@ class Ending:
     reason: str
     keep_data: bool
     since: float
+    anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,9 @@ class ContainerMemory:
 
     `restart_count` -1 = never created.  `waiting` and `retry_at` (monotonic) are those of a start
     that could not even begin, `failures` how often in a row.  `last` is the newest known end, and
-    `ended` says that it is the end of the newest instance.  `restart_id` is an instance that a person
-    wants replaced.
+    `ended` says that it is the end of the newest instance; `stopped` that we brought that end about, so
+    that its exit code says nothing about the container.  `restart_id` is an instance that a person
+    wants replaced.  `base` is the lowest number that the next instance may have.
     """
 
     restart_count: int = -1
@@ -100,6 +102,17 @@ class ContainerMemory:
     ended: bool = False
     start_error: StartError | None = None
     restart_id: str = ""
+    stopped: bool = False
+    base: int = 0
+
+    @property
+    def next_count(self) -> int:
+        """Restart count of the next instance, as far as memory knows."""
+        return max(self.restart_count + 1, self.base)
+
+    def renewed(self) -> ContainerMemory:
+        """As if it had never run; only its counting goes on, and its last end can be told."""
+        return ContainerMemory(base=self.next_count, last=self.last, pull=self.pull)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +120,8 @@ class PodMemory:
     """Per pod generation.
 
     `attempt` numbers the sandboxes made so far (0 = none yet); `replace_id` is a Podman pod that is
-    to be replaced by a new one of the same generation (`edgelet restart`).
+    to be replaced by a new one of the same generation (`edgelet restart`); `anew` = in the next sandbox
+    all containers run again, however they ended.
     """
 
     uid: str = ""
@@ -119,6 +133,7 @@ class PodMemory:
     trouble: Trouble | None = None
     ending: Ending | None = None
     replace_id: str = ""
+    anew: bool = False
 
     def of(self, name: str) -> ContainerMemory:
         """Memory of one container, fresh if there is none."""
@@ -147,6 +162,12 @@ def fresh(pod: Pod, boot_id: str, wall: float) -> PodMemory:
     return PodMemory(uid=pod.uid, config_hash=pod.config_hash, boot_id=boot_id, start_time=wall)
 
 
+def once_more(memory: PodMemory, wall: float) -> PodMemory:
+    """The same generation from nothing: its manifest went and came back; only counts go on (1.5.6)."""
+    containers = {name: c.renewed() for name, c in memory.containers.items()}
+    return PodMemory(memory.uid, memory.config_hash, memory.boot_id, containers, start_time=wall)
+
+
 def dump(memory: PodMemory) -> dict[str, Any]:
     """The lasting part as JSON-ready values (see `load`)."""
     return {
@@ -155,12 +176,18 @@ def dump(memory: PodMemory) -> dict[str, Any]:
         "bootID": memory.boot_id,
         "startTime": memory.start_time,
         "attempt": memory.attempt,
+        "anew": memory.anew,
+        "ending": _dump_ending(memory.ending),
         "containers": {name: _dump_container(c) for name, c in sorted(memory.containers.items())},
     }
 
 
+def _dump_ending(ending: Ending | None) -> list[Any] | None:
+    return [ending.reason, ending.keep_data, ending.since, ending.anew] if ending else None
+
+
 def _dump_container(c: ContainerMemory) -> dict[str, Any]:
-    out: dict[str, Any] = {"restartCount": c.restart_count, "ended": c.ended}
+    out: dict[str, Any] = {"restartCount": c.restart_count, "ended": c.ended, "stopped": c.stopped, "base": c.base}
     if c.backoff:
         out["backoff"] = [c.backoff.delay, c.backoff.updated]
     if c.last:
@@ -184,7 +211,13 @@ def load(data: Mapping[str, Any], boot_id: str) -> PodMemory:
         containers=containers,
         start_time=float(data["startTime"]),
         attempt=int(data["attempt"]),
+        anew=bool(data.get("anew", False)),
+        ending=_load_ending(data.get("ending")),
     )
+
+
+def _load_ending(values: list[Any] | None) -> Ending | None:
+    return Ending(str(values[0]), bool(values[1]), float(values[2]), bool(values[3])) if values else None
 
 
 def _load_container(data: Mapping[str, Any], same_boot: bool) -> ContainerMemory:
@@ -193,6 +226,8 @@ def _load_container(data: Mapping[str, Any], same_boot: bool) -> ContainerMemory
     return ContainerMemory(
         restart_count=int(data["restartCount"]),
         ended=bool(data["ended"]),
+        stopped=bool(data.get("stopped", False)),
+        base=int(data.get("base", 0)),
         backoff=Backoff(float(backoff[0]), float(backoff[1])) if backoff else None,
         last=_load_last(last) if last else None,
     )

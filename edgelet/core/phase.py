@@ -18,7 +18,7 @@ from ..model.status import (
 from ..ports import Verdict
 from . import conditions, qos, restart, summary
 from .memory import PodMemory
-from .view import Look, View, view
+from .view import Look, View, abandoned, finished, over, view
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _container(facts: Facts, seen: View, look: Look) -> ContainerStatus:
         last_state=_last(facts, look, state),
         ready=_ready(facts, look, started),
         started=started,
-        restart_count=max(known.restart_count, 0),
+        restart_count=max(known.restart_count, known.base, 0),
         image_id=look.instance.image_id if look.instance else "",
         container_id=f"podman://{look.instance.id}" if look.instance else "",
         log_path=look.instance.log_path if look.instance else "",
@@ -106,7 +106,7 @@ def _ran_before_only(facts: Facts, look: Look) -> bool:
     """The end belongs to an earlier sandbox, and the container will run again in this one."""
     if look.instance is not None or look.end is None:
         return False
-    return facts.observed is not None and restart.again(facts.pod, look.container, look.end)
+    return facts.observed is not None and not over(facts.pod, look)
 
 
 def _last(facts: Facts, look: Look, state: ContainerState) -> Terminated | None:
@@ -156,13 +156,15 @@ def _phase(facts: Facts, seen: View) -> str:
     pod = facts.pod
     if _init_failed(facts, seen):
         return "Failed"
+    if finished(pod, seen) or (facts.observed is None and abandoned(pod, facts.memory)):
+        return "Succeeded" if all(_succeeded(pod, r) for r in seen.regulars) else "Failed"
     if not _inits_done(facts, seen) or any(_never_ran(facts, r) for r in seen.regulars):
         return "Pending"
-    if any(look.alive for look in seen.regulars):
-        return "Running"
-    if not _all_over(pod, seen):
-        return "Running"
-    return "Succeeded" if all(r.end is not None and r.end.exit_code == 0 for r in seen.regulars) else "Failed"
+    return "Running"
+
+
+def _succeeded(pod: Pod, look: Look) -> bool:
+    return look.end is not None and restart.succeeded(pod, look.container, look.end)
 
 
 def _init_failed(facts: Facts, seen: View) -> bool:
@@ -172,15 +174,12 @@ def _init_failed(facts: Facts, seen: View) -> bool:
         i.end is not None
         and not i.sidecar
         and not restart.succeeded(facts.pod, i.container, i.end)
-        and not restart.again(facts.pod, i.container, i.end)
+        and over(facts.pod, i)
         for i in seen.inits
     )
 
 
 def _never_ran(facts: Facts, look: Look) -> bool:
-    """Waiting, and it has never run: not even in an earlier sandbox."""
-    return not look.alive and look.end is None
-
-
-def _all_over(pod: Pod, seen: View) -> bool:
-    return all(r.end is not None and not restart.again(pod, r.container, r.end) for r in seen.regulars)
+    """Waiting, and it has never run: not even in an earlier sandbox, or as an instance before this one."""
+    known = facts.memory.of(look.container.name)
+    return not look.alive and look.end is None and (known.restart_count < 0 or known.last is None)

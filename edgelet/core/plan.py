@@ -17,7 +17,7 @@ from ..model.status import Waiting
 from ..ports import Verdict
 from . import restart, starting, stopping, text
 from .memory import PodMemory
-from .view import Look, View, finished, view
+from .view import Look, View, abandoned, finished, over, view
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def _end(scene: Scene, observed: ObservedPod) -> Plan:
     if ending is not None:
         return stopping.end_pod(observed, scene.memory, ending.reason, ending.keep_data and not gone, scene.now)
     reason = "its manifest is gone" if gone else "stopped by a person"
-    return stopping.end_pod(observed, scene.memory, reason, not gone, scene.now)
+    return stopping.end_pod(observed, scene.memory, reason, not gone, scene.now, anew=not gone)
 
 
 def _absent(scene: Scene) -> Plan:
@@ -87,8 +87,8 @@ def _stale_data(scene: Scene) -> str:
 
 def _begin(scene: Scene, pod: Pod) -> Plan:
     """No sandbox exists: make one, unless nothing would be started in it (3.2.2)."""
-    ever = any(scene.memory.of(c.name).restart_count >= 0 for c in pod.all_containers)
-    if ever and (pod.restart_policy == "Never" or finished(pod, view(pod, None, scene.memory))):
+    done = abandoned(pod, scene.memory) or finished(pod, view(pod, None, scene.memory))
+    if done and not scene.memory.anew:
         return Plan()
     number = scene.memory.attempt
     reason = "not there yet" if number == 0 else "its sandbox is gone"
@@ -126,18 +126,34 @@ def _broken(scene: Scene, observed: ObservedPod) -> str:
         return "the machine was restarted"
     if observed.infra_dead:
         return "its sandbox has died"
-    return "a restart was asked for" if scene.memory.replace_id == observed.id else ""
+    return "a restart was asked for" if _asked(scene, observed) else ""
+
+
+def _asked(scene: Scene, observed: ObservedPod) -> bool:
+    return scene.memory.replace_id == observed.id
 
 
 def _keep(scene: Scene, pod: Pod, observed: ObservedPod) -> Plan:
     """The right generation exists: keep its containers as they should be."""
     seen = view(pod, observed, scene.memory)
-    if finished(pod, seen) and scene.memory.replace_id != observed.id:
+    unclear = _unclear(seen)
+    if unclear:
+        return Plan(tuple(unclear))
+    if finished(pod, seen) and not _asked(scene, observed):
         return _finish(scene, observed)
     why = _broken(scene, observed)
     if why:
-        return stopping.end_pod(observed, scene.memory, why, True, scene.now)
+        return stopping.end_pod(observed, scene.memory, why, True, scene.now, anew=_asked(scene, observed))
     return _run(scene, pod, observed, seen)
+
+
+def _unclear(seen: View) -> list[Action]:
+    """A container has ended, nobody knows with which code: ask before judging it by the code."""
+    return [
+        Action(Verb.INSPECT_CONTAINER, "it has ended, the code is not known", i.name, i.id)
+        for i in (look.instance for look in seen.all)
+        if i is not None and i.state is State.EXITED and i.partial and i.exit_code is None
+    ]
 
 
 def _finish(scene: Scene, observed: ObservedPod) -> Plan:
@@ -223,8 +239,7 @@ def _start_inits(scene: Scene, pod: Pod, observed: ObservedPod, seen: View, this
 def _start_regulars(scene: Scene, pod: Pod, observed: ObservedPod, seen: View, this: _Round) -> None:
     """Regular containers, one after the other in spec order (3.2.4)."""
     for look in seen.regulars:
-        over = look.end is not None and not restart.again(pod, look.container, look.end)
-        if look.alive or over:
+        if look.alive or over(pod, look):
             continue
         if _start(scene, pod, observed, look, this).blocks:
             return

@@ -55,6 +55,11 @@ def ended(instance: ObservedContainer, memory: ContainerMemory) -> Terminated | 
     )
 
 
+def stopped(instance: ObservedContainer, memory: ContainerMemory) -> bool:
+    """Whether we told this instance to end."""
+    return memory.stopping is not None and memory.stopping.container_id == instance.id
+
+
 def _reason(instance: ObservedContainer, code: int) -> str:
     if instance.oom_killed:
         return "OOMKilled"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..model.actions import Action, Verb
-from ..model.observed import ObservedPod
+from ..model.observed import ObservedContainer, ObservedPod
 from ..model.pod import Container, Pod
 from ..model.status import Waiting
-from . import backoff, text
+from . import backoff, restart, text
 from .memory import ContainerMemory, PodMemory, PullState
 from .view import Look
 
@@ -38,14 +38,14 @@ def next_step(pod: Pod, look: Look, observed: ObservedPod, memory: PodMemory, no
     crashed = _crash_wait(pod, look, observed, known, now)
     if crashed:
         return crashed
-    image = image_step(look.container, known, now)
+    image = image_step(look.container, known, pod.config_hash, now)
     if image:
         return image
     return Step(_create(look, known), blocks=True)
 
 
 def _create(look: Look, known: ContainerMemory) -> Action:
-    number = max(known.restart_count, look.instance.restart_count if look.instance else -1) + 1
+    number = max(known.next_count, look.instance.restart_count + 1 if look.instance else 0)
     reason = "not running yet"
     if look.end is not None:
         reason = f"ended with exit code {look.end.exit_code} ({look.end.reason})"
@@ -53,7 +53,7 @@ def _create(look: Look, known: ContainerMemory) -> Action:
 
 
 def _crash_wait(pod: Pod, look: Look, observed: ObservedPod, known: ContainerMemory, now: float) -> Step | None:
-    finished = basis(look, observed, known)
+    finished = basis(look.instance, observed, known)
     if finished is None:
         return None
     until = backoff.wait_until(known.backoff, finished)
@@ -64,30 +64,30 @@ def _crash_wait(pod: Pod, look: Look, observed: ObservedPod, known: ContainerMem
     return Step(waiting=waiting, until=until)
 
 
-def basis(look: Look, observed: ObservedPod, known: ContainerMemory) -> float | None:
+def basis(instance: ObservedContainer | None, observed: ObservedPod, known: ContainerMemory) -> float | None:
     """The monotonic end from which the back-off counts; None = no earlier instance to count from.
 
     An instance that edgelet itself killed counts by the one before it (3.6.5).
     """
-    instance = look.instance
     if instance is None:
         return None
-    if known.stopping is not None and known.stopping.container_id == instance.id:
-        earlier = [c for c in observed.containers if c.name == instance.name and c.id != instance.id]
-        return max((c.finished_mono for c in earlier), default=None)
+    if restart.stopped(instance, known):
+        before = observed.before(instance)
+        return before.finished_mono if before else None
     if known.start_error is not None and known.start_error.container_id == instance.id:
         return known.start_error.at
     return instance.finished_mono if instance.finished_mono else instance.started_mono or None
 
 
-def image_step(container: Container, known: ContainerMemory, now: float) -> Step | None:
+def image_step(container: Container, known: ContainerMemory, config_hash: str, now: float) -> Step | None:
     """What the image of `container` needs before a create; None = nothing.
 
     With policy IfNotPresent and Never the create itself finds out whether the image is there, so a
     present image costs no call.
     """
     pull = known.pull
-    request = Action(Verb.PULL_IMAGE, f"policy {container.pull_policy}", container.name, container.image)
+    why = f"policy {container.pull_policy}"
+    request = Action(Verb.PULL_IMAGE, why, container.name, container.image, config_hash=config_hash)
     if pull is None:
         return Step(request, blocks=True) if container.pull_policy == "Always" else None
     if pull.state is PullState.READY:
@@ -114,5 +114,6 @@ def prefetch(pod: Pod, memory: PodMemory, now: float) -> tuple[list[Action], lis
         if pull is not None and now < pull.retry_at:
             wakes.append(pull.retry_at)
             continue
-        actions.append(Action(Verb.PULL_IMAGE, "a new version of the pod needs it", c.name, c.image))
+        why = "a new version of the pod needs it"
+        actions.append(Action(Verb.PULL_IMAGE, why, c.name, c.image, config_hash=pod.config_hash))
     return actions, wakes, ready

@@ -64,9 +64,11 @@ def stop_all(
     return actions, wakes
 
 
-def end_pod(observed: ObservedPod, memory: PodMemory, reason: str, keep_data: bool, now: float) -> Plan:
+def end_pod(
+    observed: ObservedPod, memory: PodMemory, reason: str, keep_data: bool, now: float, anew: bool = False
+) -> Plan:
     """Stop all containers of a pod, then remove it."""
     actions, wakes = stop_all(observed.containers, memory, None, now)
     if not actions and not wakes:
         actions = [Action(Verb.REMOVE_POD, reason, target=observed.id)]
-    return Plan(tuple(actions), min(wakes, default=None), ending=reason, keep_data=keep_data)
+    return Plan(tuple(actions), min(wakes, default=None), ending=reason, keep_data=keep_data, anew=anew)

@@ -16,6 +16,8 @@ class Look:
     """One container: `instance` in the present sandbox, `end` if it is over (or only remembered).
 
     `instance` None and `end` set = it ran in an earlier sandbox, or its instance was removed.
+    `stopped` = the end was brought about by us (a failed probe, a dead sandbox); `asked` = a person
+    wants this instance replaced.
     """
 
     container: Container
@@ -23,6 +25,8 @@ class Look:
     end: Terminated | None
     sidecar: bool = False
     init: bool = False
+    stopped: bool = False
+    asked: bool = False
 
     @property
     def alive(self) -> bool:
@@ -65,22 +69,39 @@ def _look(pod: Pod, container: Container, observed: ObservedPod | None, memory: 
     instance = observed.newest(container.name) if observed else None
     known = memory.of(container.name)
     end = restart.ended(instance, known) if instance else restart.remembered(memory, container.name)
-    return Look(container, instance, end, restart.is_sidecar(pod, container), init)
+    stopped = known.stopped if instance is None else restart.stopped(instance, known)
+    asked = instance is not None and known.restart_id == instance.id
+    return Look(container, instance, end, restart.is_sidecar(pod, container), init, stopped, asked)
+
+
+def over(pod: Pod, look: Look) -> bool:
+    """It has ended and is not to be started again.
+
+    An exit that we forced is no decision of the container: except under Never it runs again, even
+    with code 0 (3.5, last column).
+    """
+    if look.end is None or look.asked:
+        return False
+    if look.stopped and restart.policy(pod, look.container) != "Never":
+        return False
+    return not restart.again(pod, look.container, look.end)
+
+
+def abandoned(pod: Pod, memory: PodMemory) -> bool:
+    """No sandbox is made for it any more: policy Never, and something has run already (3.2.2)."""
+    ever = any(memory.of(c.name).restart_count >= 0 for c in pod.all_containers)
+    return pod.restart_policy == "Never" and ever and not memory.anew
 
 
 def finished(pod: Pod, seen: View) -> bool:
     """Nothing is left to run: a regular init container failed for good, or all regular ones are done (3.2.6)."""
     failed_init = any(
-        i.instance is not None and i.end is not None and not i.sidecar and _over(pod, i) and not _ok(pod, i)
+        i.instance is not None and i.end is not None and not i.sidecar and over(pod, i) and not _ok(pod, i)
         for i in seen.inits
     )
     if failed_init and not seen.initialised:
         return True
-    return all(r.end is not None and _over(pod, r) for r in seen.regulars)
-
-
-def _over(pod: Pod, look: Look) -> bool:
-    return look.end is not None and not restart.again(pod, look.container, look.end)
+    return all(over(pod, r) for r in seen.regulars)
 
 
 def _ok(pod: Pod, look: Look) -> bool:

@@ -77,10 +77,11 @@ class Director:
 
     def _spread(self) -> None:
         running = self._observer.all()
-        keys = set(self._desired.pods) | set(running) | self._workers.keys()
+        working = self._workers.keys()
+        keys = set(self._desired.pods) | set(running) | working
         for key in sorted(keys):
             wish = self._wish(key, running[key].source if key in running else None)
-            if wish is not None and wish != self._wishes.get(key):
+            if wish is not None and (wish != self._wishes.get(key) or key not in working):
                 self._wishes[key] = wish
                 self._workers.wish(key, wish)
         self._wishes = {k: w for k, w in self._wishes.items() if k in keys}

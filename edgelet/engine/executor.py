@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 from .. import errors, ports
 from ..core import backoff, stopping
-from ..core.memory import ContainerMemory, PodMemory, Pull, PullState, StartError
+from ..core import memory as memories
+from ..core.memory import PodMemory, Pull, PullState, StartError
 from ..model.actions import Action, Verb
 from ..model.observed import ObservedPod
 from ..model.pod import Container, Pod
@@ -66,7 +67,7 @@ class Executor:
     # -- images ---------------------------------------------------------------------------------
 
     def _pull_image(self, local: Local, action: Action) -> Local:
-        incoming = local.desired is not None and local.desired.config_hash == local.incoming.config_hash
+        incoming = action.config_hash != local.memory.config_hash
         pod = local.desired if incoming else local.current
         memory = local.incoming if incoming else local.memory
         container = _container(pod, action)
@@ -91,15 +92,15 @@ class Executor:
 
     def _remove_pod(self, local: Local, action: Action) -> Local:
         self._t.runtime.remove_pod(action.target)
-        ending = local.memory.ending
-        memory = replace(local.memory, replace_id="", ending=None if ending and ending.keep_data else ending)
-        return self._saw(local.with_memory(memory), None)
+        return self._saw(local, None)
 
     def _remove_data(self, local: Local, action: Action) -> Local:
         try:
             self._t.volumes.remove(action.target)
         except (errors.StateError, errors.VolumeError) as error:
             log.warning("%s: %s; it is tried again later", local.key, error)
+        if local.desired is not None and local.desired.config_hash == local.memory.config_hash:
+            return local.with_memory(memories.once_more(local.memory, self._t.clock.time()))
         return local.with_memory(PodMemory(boot_id=local.memory.boot_id))
 
     # -- containers -----------------------------------------------------------------------------
@@ -119,27 +120,7 @@ class Executor:
         except errors.Permanent as error:
             return self._not_made(local, container, "CreateContainerError", "Failed", f"Error: {error}")
         self._event(local, "Normal", "Created", "Container created", container.name)
-        memory = local.memory.update(container.name, **self._created(local, container, action))
-        return self._saw(local.with_memory(memory), observer.with_container(local.observed, made))
-
-    def _created(self, local: Local, container: Container, action: Action) -> dict[str, object]:
-        """How a container's memory changes when a new instance was made."""
-        known = local.memory.of(container.name)
-        changes: dict[str, object] = {
-            "restart_count": action.number,
-            "ended": False,
-            "stopping": None,
-            "waiting": None,
-            "retry_at": 0.0,
-            "failures": 0,
-        }
-        if container.pull_policy == "Always":
-            changes["pull"] = None
-        newest = local.observed.newest(container.name) if local.observed else None
-        if newest is not None:
-            now = self._t.clock.monotonic()
-            changes["backoff"] = backoff.attempt(known.backoff, _finished(newest.finished_mono, known, now), now)
-        return changes
+        return self._saw(local, observer.with_container(local.observed, made))
 
     def _missing(self, local: Local, container: Container) -> Pull:
         """The image was not there when the container was to be created."""
@@ -236,10 +217,3 @@ class Executor:
 
 def _container(pod: Pod | None, action: Action) -> Container | None:
     return pod.container(action.container) if pod is not None else None
-
-
-def _finished(finished_mono: float, known: ContainerMemory, now: float) -> float:
-    """When the last run ended, for the back-off: now, if nobody saw it."""
-    if known.start_error is not None:
-        return known.start_error.at
-    return finished_mono or now

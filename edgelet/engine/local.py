@@ -15,7 +15,10 @@ from ..ports import EventRef, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """State of one pod between two steps; `spec` is the running generation's Pod, where known."""
+    """State of one pod between two steps; `spec` is the running generation's Pod, where known.
+
+    `stale` = something failed, so the runtime is asked about this pod before the next plan.
+    """
 
     key: PodKey
     desired: Pod | None = None
@@ -26,7 +29,7 @@ class Local:
     incoming: memories.PodMemory = field(default_factory=memories.PodMemory)
     status: PodStatus | None = None
     waiting: Mapping[str, Waiting] = field(default_factory=dict)
-    stale: bool = True
+    stale: bool = False
 
     @property
     def current(self) -> Pod | None:

@@ -165,10 +165,12 @@ class Observer:
         return replace(pod, containers=tuple(gone if c.id == container_id else c for c in pod.containers))
 
     def _with_known_exits(self, pod: ObservedPod | None) -> ObservedPod | None:
-        """`pod` with what we know better than Podman: an instance once dead never runs again."""
+        """`pod` with what we know better than Podman: what has died once never runs again."""
         if pod is None:
             return None
         known = self._pods.get(pod.key)
+        if known is not None and known.id == pod.id and known.infra_dead and not pod.infra_dead:
+            pod = replace(pod, infra_dead=True, infra_pid=0)
         for c in known.containers if known is not None and known.id == pod.id else ():
             listed = pod.by_id(c.id)
             if c.state is State.EXITED and listed is not None and listed.running:
@@ -188,7 +190,6 @@ class Observer:
         before = self._pods.get(key)
         if pod is None:
             self._pods.pop(key, None)
-            self._touched.pop(key, None)
         else:
             self._pods[key] = pod
         return before

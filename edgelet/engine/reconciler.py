@@ -93,7 +93,8 @@ class Reconciler:
             local = self._look(local)
             plan = planner.plan(local.scene(self._c.probes.verdicts(local.key), self._c.clock.monotonic()))
             self._note_back_off(local, plan)
-            local = self._publish(replace(self._ending(local, plan), waiting=plan.waiting))
+            waiting = local.waiting if self._troubled(local) else plan.waiting
+            local = self._publish(replace(self._ending(local, plan), waiting=waiting))
             if not plan.actions:
                 return self._rest(local, plan)
             local = self._act(local, plan)
@@ -103,12 +104,19 @@ class Reconciler:
 
     def _look(self, local: Local) -> Local:
         """The newest observation, memory brought up to it, and a new generation adopted."""
-        if local.stale:
+        if local.stale and not self._troubled(local):
             local = self._refresh(local)
-        observed = self._c.observer.get(local.key)
-        local = replace(local, observed=observed)
-        local = local.with_memory(absorb(self._adopt(local), observed))
-        return self._expect(replace(local, spec=local.current))
+        local = replace(local, observed=self._c.observer.get(local.key))
+        memory = absorb(self._adopt(local), local.observed, self._c.clock.monotonic())
+        if memory.anew and not local.memory.anew:
+            self._c.memories.save(memory)  # a person's restart of a pod that has completed outlives the agent
+        local = self._expect(local.with_memory(memory))
+        return replace(local, spec=local.current)
+
+    def _troubled(self, local: Local) -> bool:
+        """The runtime has failed this pod and gets some time to recover."""
+        trouble = local.memory.trouble
+        return trouble is not None and self._c.clock.monotonic() < trouble.retry_at
 
     def _refresh(self, local: Local) -> Local:
         try:
@@ -134,7 +142,9 @@ class Reconciler:
     def _expect(self, local: Local) -> Local:
         """Keep a memory for the generation that is to come while another one runs."""
         pod = local.desired
-        if pod is None or pod.config_hash in (local.memory.config_hash, local.incoming.config_hash):
+        if pod is None or pod.config_hash == local.memory.config_hash:
+            return replace(local, incoming=PodMemory())
+        if pod.config_hash == local.incoming.config_hash:
             return local
         return replace(local, incoming=memories.fresh(pod, self._c.boot_id, self._c.clock.time()))
 
@@ -148,8 +158,15 @@ class Reconciler:
             except (errors.RuntimeFailure, errors.VolumeError) as error:
                 return self._failed(local, action, error)
             if action.verb is Verb.REMOVE_DATA:
-                self._c.memories.drop(uid)
+                self._forget(uid, local.memory)
         return local.with_memory(replace(local.memory, trouble=None))
+
+    def _forget(self, uid: str, memory: PodMemory) -> None:
+        """The data of a generation is gone; one that comes once more goes on counting (1.5.6)."""
+        if memory.uid == uid:
+            self._c.memories.save(memory)
+        else:
+            self._c.memories.drop(uid)
 
     def _failed(self, local: Local, action: Action, error: errors.EdgeletError) -> Local:
         if action.verb is Verb.CREATE_POD:
@@ -180,7 +197,7 @@ class Reconciler:
         """A pod whose end has begun stays ending until it is gone."""
         if not plan.ending or local.memory.ending:
             return local
-        ending = Ending(plan.ending, plan.keep_data, self._c.clock.time())
+        ending = Ending(plan.ending, plan.keep_data, self._c.clock.time(), plan.anew)
         return local.with_memory(replace(local.memory, ending=ending))
 
     def _note_back_off(self, local: Local, plan: Plan) -> None:
@@ -196,14 +213,17 @@ class Reconciler:
                 self._c.recorder.event(local.ref(name), "Normal", "BackOff", waiting.message.partition(": ")[0])
 
     def _publish(self, local: Local) -> Local:
-        pod = local.current or local.desired
+        pod, observed, memory = local.current, local.observed, local.memory
+        if pod is None:
+            # A generation that nobody knows runs: what is wanted is told as not running yet.
+            pod, observed, memory = local.desired, None, local.incoming
         if pod is None:
             return local
         status = phase.status(
             phase.Facts(
                 pod=pod,
-                observed=local.observed,
-                memory=local.memory,
+                observed=observed,
+                memory=replace(memory, trouble=local.memory.trouble),
                 wall=self._c.clock.time(),
                 verdicts=self._c.probes.verdicts(local.key),
                 waiting=local.waiting,
@@ -218,8 +238,10 @@ class Reconciler:
 
     def _rest(self, local: Local, plan: Plan) -> Stepped:
         """Nothing to do now: tell the prober what runs, keep what must last."""
+        if not self._troubled(local):
+            local = local.with_memory(replace(local.memory, trouble=None))
         over = local.desired is None and local.observed is None and not local.memory.uid
-        if over:
+        if over and not local.stale:
             self._c.probes.forget(local.key)
             self._c.statuses.remove(local.key)
             return Stepped(local, None, over=True)

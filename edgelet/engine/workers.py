@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from .. import ports
 from ..core.memory import Pull
+from ..model.observed import State
 from ..model.pod import Pod, PodKey
 from .local import Local
 from .reconciler import Reconciler, Stepped
@@ -118,11 +119,11 @@ class Mailbox:
 def _restarted(local: Local, container: str) -> Local:
     """`local` with the mark that one container, or the whole sandbox (""), is to be replaced."""
     if local.observed is None:
-        return local
+        return local.with_memory(replace(local.memory, anew=True)) if local.memory.uid and not container else local
     if not container:
         return local.with_memory(replace(local.memory, replace_id=local.observed.id))
     instance = local.observed.newest(container)
-    if instance is None or not instance.running:
+    if instance is None or instance.state is State.CREATED:
         return local
     return local.with_memory(local.memory.update(container, restart_id=instance.id))
 

@@ -34,7 +34,8 @@ class Action:
 
     `container` is the container's name in the pod, `target` a Podman id (or the image for
     PULL_IMAGE, the pod uid for REMOVE_DATA), `number` the restart count for CREATE_CONTAINER,
-    the attempt for CREATE_POD, the grace in seconds for STOP_CONTAINER.  `reason` is a phrase an operator can read.
+    the attempt for CREATE_POD, the grace in seconds for STOP_CONTAINER.  `reason` is a phrase an operator
+    can read.  `config_hash` is the generation that a PULL_IMAGE is for.
     """
 
     verb: Verb
@@ -42,6 +43,7 @@ class Action:
     container: str = ""
     target: str = ""
     number: int = 0
+    config_hash: str = ""
 
     def __str__(self) -> str:
         what = " ".join(x for x in (self.container, self.target[:12]) if x)
@@ -54,7 +56,8 @@ class Plan:
 
     `wake_at` (monotonic seconds) = plan again then.  `waiting` says by container name why a
     container that should run is not being started now.  `ending` is the reason for which the whole
-    pod is being ended ("" = it is not), `keep_data` whether its volumes outlive that.
+    pod is being ended ("" = it is not), `keep_data` whether its volumes outlive that, `anew` whether
+    a person asked for it: then how its containers ended does not keep them from running again.
     """
 
     actions: tuple[Action, ...] = ()
@@ -62,3 +65,4 @@ class Plan:
     waiting: Mapping[str, Waiting] = field(default_factory=dict)
     ending: str = ""
     keep_data: bool = False
+    anew: bool = False

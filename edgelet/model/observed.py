@@ -88,6 +88,11 @@ class ObservedPod:
         found = [c for c in self.containers if c.name == name]
         return max(found, key=lambda c: (c.restart_count, c.created_at)) if found else None
 
+    def before(self, instance: ObservedContainer) -> ObservedContainer | None:
+        """The instance of the same container that came before `instance`."""
+        found = [c for c in self.containers if c.name == instance.name and c.restart_count < instance.restart_count]
+        return max(found, key=lambda c: (c.restart_count, c.created_at)) if found else None
+
     def by_id(self, container_id: str) -> ObservedContainer | None:
         """The instance with that Podman id."""
         return next((c for c in self.containers if c.id == container_id), None)
