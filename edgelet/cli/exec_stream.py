@@ -141,7 +141,7 @@ def _raw(tty: bool) -> Iterator[None]:
         return
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
-    terminal.setraw(descriptor)
+    terminal.setraw(descriptor, termios.TCSADRAIN)  # what was typed ahead is not thrown away
     try:
         yield
     finally:
