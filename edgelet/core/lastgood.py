@@ -17,7 +17,7 @@ from ..model.problems import Problem
 if TYPE_CHECKING:
     from ..model.decode import Decoded
 
-MAX_VERSIONS = 4
+MAX_VERSIONS = 8
 
 CUT = (
     "its last line has no end, which it had before: it may have been cut off while it was copied;"
