@@ -7,9 +7,10 @@ hand that deletes a container) is a method the test calls.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from edgelet import errors, ports
@@ -72,6 +73,7 @@ class _Box:
     spec: Container | None = None
     binds: tuple[Bind, ...] = ()
     conmon_dead: bool = False
+    process_dead: bool = False
     signals: list[str] = field(default_factory=list)
 
 
@@ -110,57 +112,58 @@ class FakeRuntime:
         fault = Fault(error or errors.Temporary(f"cannot {method}: injected"), after)
         self._faults.setdefault(method, []).extend([fault] * times)
 
-    def _enter(self, method: str, *args: object) -> Fault | None:
-        """Record the call; raise what is to be raised before it; return what is to be raised after it."""
-        self.calls.append(Call(method, args))
-        if self.unreachable:
-            raise errors.Unreachable("cannot reach Podman: connection refused")
-        queue = self._faults.get(method)
-        fault = queue.pop(0) if queue else self.fault_source(method)
-        if fault is not None and not fault.after:
-            raise fault.error
-        return fault
+    @contextlib.contextmanager
+    def _call(self, method: str, *args: object) -> Iterator[None]:
+        """Record the call; raise what is to be raised before it, or in place of whatever it would answer."""
+        with self._lock:
+            self.calls.append(Call(method, args))
+            if self.unreachable:
+                raise errors.Unreachable("cannot reach Podman: connection refused")
+            queue = self._faults.get(method)
+            fault = queue.pop(0) if queue else self.fault_source(method)
+            if fault is not None and not fault.after:
+                raise fault.error
+            try:
+                yield
+            except errors.RuntimeFailure:
+                if fault is None:
+                    raise
+            if fault is not None:
+                raise fault.error
 
     # ---- ports.Runtime ----------------------------------------------------------------------
 
     def list(self, key: PodKey | None = None) -> tuple[ObservedPod, ...]:
         """See ports.Runtime."""
-        with self._lock:
-            fault = self._enter("list", key)
+        with self._call("list", key):
             found = tuple(self._observed(p) for p in self._pods.values() if key is None or p.key == key)
-            _leave(fault)
             return found
 
     def create_pod(self, pod: Pod, attempt: int) -> ObservedPod:
         """See ports.Runtime."""
-        with self._lock:
-            fault = self._enter("create_pod", pod, attempt)
+        with self._call("create_pod", pod, attempt):
             name = f"{pod.name}_{pod.namespace}"
             if name in self.taken_names or any(p.key == pod.key for p in self._pods.values()):
                 raise errors.Conflict(f"cannot create pod {name}: the name is in use")
             made = self._new_pod(pod, attempt)
             self._pods[made.id] = made
-            _leave(fault)
             return self._observed(made)
 
     def remove_pod(self, pod_id: str) -> None:
         """See ports.Runtime."""
-        with self._lock:
-            fault = self._enter("remove_pod", pod_id)
+        with self._call("remove_pod", pod_id):
             boxes = [b for b in self._boxes.values() if b.pod_id == pod_id]
-            if any(b.conmon_dead for b in boxes):
-                raise errors.Temporary(f"cannot remove pod {pod_id}: conmon is gone without an exit file")
+            for box in boxes:
+                self._stop_orphan(box)
             for box in boxes:
                 del self._boxes[box.seen.id]
             self._pods.pop(pod_id, None)
-            _leave(fault)
 
     def create_container(
         self, sandbox: ObservedPod, pod: Pod, container: Container, restart_count: int, binds: tuple[Bind, ...]
     ) -> ObservedContainer:
         """See ports.Runtime."""
-        with self._lock:
-            fault = self._enter("create_container", sandbox, pod, container, restart_count, binds)
+        with self._call("create_container", sandbox, pod, container, restart_count, binds):
             if sandbox.id not in self._pods:
                 raise errors.NotFound(f"cannot create container {container.name}: no pod {sandbox.id}")
             image = self.images.get(container.image)
@@ -171,70 +174,54 @@ class FakeRuntime:
                 raise errors.Conflict(f"cannot create container {name}: the name is in use")
             box = _Box(self._new_container(pod, container, restart_count, image), sandbox.id, name, container, binds)
             self._boxes[box.seen.id] = box
-            _leave(fault)
             return box.seen
 
     def start_container(self, sandbox: ObservedPod, container_id: str) -> ObservedContainer:
         """See ports.Runtime."""
-        with self._lock:
-            fault = self._enter("start_container", sandbox, container_id)
+        with self._call("start_container", sandbox, container_id):
             box = self._box(container_id)
             self._start_infra(box.pod_id)
             if box.seen.name in self.bad_commands:
                 raise errors.Permanent(f"cannot start container {box.seen.name}: executable file not found in $PATH")
             if not box.seen.running:
                 self._run(box)
-            _leave(fault)
             return box.seen
 
     def signal_container(self, container_id: str, signal: str) -> None:
         """See ports.Runtime."""
-        with self._lock:
-            fault = self._enter("signal_container", container_id, signal)
+        with self._call("signal_container", container_id, signal):
             self._signal_infra(container_id)
             box = self._boxes.get(container_id)
-            if box is not None and box.seen.running:
-                box.signals.append(signal)
-                ignored = box.seen.name in self.ignores_sigterm and signal != "SIGKILL"
-                if not ignored and not box.conmon_dead:
-                    self._end(box, 128 + SIGNAL_NUMBERS.get(signal, 15))
-            _leave(fault)
+            if box is not None and box.seen.running and not box.process_dead:
+                self._signal(box, signal)
 
     def remove_container(self, container_id: str) -> None:
         """See ports.Runtime."""
-        with self._lock:
-            fault = self._enter("remove_container", container_id)
+        with self._call("remove_container", container_id):
             box = self._boxes.get(container_id)
-            if box is not None and box.conmon_dead:
-                raise errors.Temporary(f"cannot remove container {container_id}: conmon is gone without an exit file")
+            if box is not None:
+                self._stop_orphan(box)
             self._boxes.pop(container_id, None)
-            _leave(fault)
 
     def inspect_container(self, container_id: str) -> ObservedContainer:
         """See ports.Runtime."""
-        with self._lock:
-            fault = self._enter("inspect_container", container_id)
+        with self._call("inspect_container", container_id):
             seen = self._box(container_id).seen
-            _leave(fault)
             return seen
 
     def image(self, reference: str) -> Image | None:
         """See ports.Runtime."""
-        with self._lock:
-            fault = self._enter("image", reference)
+        with self._call("image", reference):
             found = self.images.get(reference)
-            _leave(fault)
             return found
 
     def pull(self, reference: str) -> Image:
         """See ports.Runtime."""
-        with self._lock:
-            fault = self._enter("pull", reference)
+        with self._call("pull", reference):
             found = self.registry.get(reference) or self.images.get(reference)
             if found is None:
                 raise errors.PullFailed(f"cannot pull {reference}: manifest unknown")
             self.images[reference] = found
-            _leave(fault)
             return found
 
     # ---- the world --------------------------------------------------------------------------
@@ -249,9 +236,11 @@ class FakeRuntime:
         with self._lock:
             self.boot_id = boot_id
             for box in self._boxes.values():
-                box.conmon_dead = False
+                box.conmon_dead = box.process_dead = False
                 if box.seen.running:
-                    box.seen = replace(box.seen, state=State.CREATED, pid=0, conmon_pid=0)
+                    fresh = ObservedContainer(box.seen.id, box.seen.name, State.CREATED)
+                    kept = ("restart_count", "image", "image_id", "created_at", "grace", "log_path", "stop_signal")
+                    box.seen = replace(fresh, **{name: getattr(box.seen, name) for name in kept})
             for pod in self._pods.values():
                 if pod.infra_id:
                     self._pods[pod.id] = replace(pod, infra_dead=False, infra_pid=0, ips=())
@@ -262,17 +251,16 @@ class FakeRuntime:
             pod = next(p for p in self._pods.values() if p.key == key and p.infra_id)
             self._pods[pod.id] = replace(pod, infra_dead=True, infra_pid=0, ips=())
 
-    def kill_conmon(self, name_or_id: str) -> None:
-        """Podman now says `running` for ever and cannot remove the container, until `repair`."""
+    def kill_conmon(self, name_or_id: str, *, process_too: bool = True) -> None:
+        """conmon is gone: Podman says `running` for ever, and trips over it, until `repair` or a forced removal."""
         with self._lock:
-            self._find(name_or_id).conmon_dead = True
+            box = self._find(name_or_id)
+            box.conmon_dead, box.process_dead = True, process_too
 
     def repair(self, container_id: str, code: int = 137) -> None:
         """The exit file was written by hand (design section 3)."""
         with self._lock:
-            box = self._box(container_id)
-            box.conmon_dead = False
-            self._end(box, code)
+            self._end(self._box(container_id), code)
 
     def vanish(self, target_id: str) -> None:
         """Somebody removed the pod or container with that id behind our back."""
@@ -349,6 +337,21 @@ class FakeRuntime:
         boxes = [b.seen for b in self._boxes.values() if b.pod_id == pod.id]
         return replace(pod, containers=tuple(sorted(boxes, key=lambda c: (c.name, c.restart_count, c.created_at))))
 
+    def _signal(self, box: _Box, signal: str) -> None:
+        box.signals.append(signal)
+        if box.seen.name in self.ignores_sigterm and signal != "SIGKILL":
+            return
+        orphan = box.conmon_dead
+        self._end(box, 128 + SIGNAL_NUMBERS.get(signal, 15))
+        if orphan:
+            raise errors.Temporary(f"cannot signal {box.seen.id}: timed out waiting for its exit file")
+
+    def _stop_orphan(self, box: _Box) -> None:
+        """Podman's first removal of a container that ended without its conmon fails, the next one works."""
+        if box.conmon_dead and box.process_dead:
+            box.conmon_dead = False
+            raise errors.Temporary(f"cannot remove {box.seen.id}: it could not be stopped: container not running")
+
     def _signal_infra(self, container_id: str) -> None:
         for pod in tuple(self._pods.values()):
             if pod.infra_id == container_id and pod.infra_pid:
@@ -372,12 +375,16 @@ class FakeRuntime:
             oci_config=f"/oci/{box.seen.id}/config.json",
             started_at=self.clock.time(),
             started_mono=self.clock.monotonic(),
+            finished_at=0.0,
+            finished_mono=0.0,
             exit_code=None,
+            oom_killed=False,
         )
         if box.seen.name in self.exits_at_start:
             self._end(box, self.exits_at_start[box.seen.name])
 
     def _end(self, box: _Box, code: int, *, oom: bool = False) -> None:
+        box.conmon_dead = box.process_dead = False
         box.seen = replace(
             box.seen,
             state=State.EXITED,
@@ -405,12 +412,6 @@ class FakeRuntime:
         if not found:
             raise LookupError(f"no {'running ' if running else ''}container {name_or_id} in the fake")
         return max(found, key=lambda b: (b.seen.restart_count, b.seen.created_at))
-
-
-def _leave(fault: Fault | None) -> None:
-    """Raise the fault that was to come after the effect."""
-    if fault is not None:
-        raise fault.error
 
 
 class FakeVolumes:

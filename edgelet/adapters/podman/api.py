@@ -107,16 +107,11 @@ class Api:
 
         Raises Temporary when nothing comes for `silence` seconds or the whole takes longer than `deadline` seconds.
         """
-        end = time.monotonic() + deadline
-        with self._client() as client, translated(f"POST {path}"):
+        with self._told(), self._client() as client, translated(f"POST {path}"):
             response = client.post(path, params=params, data="", timeout=silence, headers=_CLOSE, stream=True)
             try:
                 _raise_for(response, f"POST {path}")
-                for line in response.iter_lines():
-                    if time.monotonic() > end:
-                        raise errors.Temporary(f"cannot POST {path}: not done after {deadline:.0f} s")
-                    if line:
-                        yield json.loads(line)
+                yield from _lines(response, f"POST {path}", deadline)
             finally:
                 response.close()
 
@@ -137,13 +132,18 @@ class Api:
         what = f"{method} {path}"
         data = None if body is None else json.dumps(body, separators=(",", ":"))
         headers = _CLOSE if body is None else {**_CLOSE, "Content-Type": "application/json"}
+        with self._told(), self._client() as client, translated(what):
+            response = client.request(
+                method, _url(client, path), params=params, data=data, headers=headers, timeout=timeout
+            )
+            _raise_for(response, what)
+            return json.loads(response.text) if response.text else None
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Tell the connection of a call that broke."""
         try:
-            with self._client() as client, translated(what):
-                response = client.request(
-                    method, _url(client, path), params=params, data=data, headers=headers, timeout=timeout
-                )
-                _raise_for(response, what)
-                return json.loads(response.text) if response.text else None
+            yield
         except errors.Temporary as error:
             if isinstance(error.__cause__, OSError):
                 self._connection.failed(error)
@@ -230,6 +230,15 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         yield error
         error = error.__cause__ or error.__context__
         seen += 1
+
+
+def _lines(response: Any, what: str, deadline: float) -> Iterator[Mapping[str, Any]]:
+    end = time.monotonic() + deadline
+    for line in response.iter_lines():
+        if time.monotonic() > end:
+            raise errors.Temporary(f"cannot {what}: not done after {deadline:.0f} s")
+        if line:
+            yield json.loads(line)
 
 
 def _raise_for(response: Any, what: str) -> None:

@@ -40,12 +40,14 @@ def qualified(reference: str) -> str:
 
 
 def pull(podman: api.Api, reference: str) -> None:
-    """Pull `reference`. Raises PullFailed, or Unreachable when Podman itself does not answer."""
+    """Pull `reference`. Raises PullFailed, or Temporary when the connection to Podman itself is the trouble."""
     try:
         _follow(podman, reference)
-    except (errors.PullFailed, errors.Unreachable):
+    except errors.PullFailed:
         raise
     except errors.RuntimeFailure as error:
+        if isinstance(error.__cause__, OSError) and not isinstance(error, errors.TimedOut):
+            raise
         raise errors.PullFailed(f"cannot pull {reference}: {error}", reason(str(error))) from error
 
 

@@ -131,7 +131,7 @@ class Podman:
         except errors.NotFound:
             return
         except errors.Temporary as error:
-            if "can only kill running containers" not in str(error):
+            if "container state improper" not in str(error):  # it does not run
                 raise
 
     def remove_container(self, container_id: str) -> None:

@@ -60,11 +60,16 @@ def details(answer: Answer) -> Details:
         oci_config=answer.get("OCIConfigPath") or "",
         oom_killed=bool(state.get("OOMKilled")),
         error=state.get("Error") or "",
-        exit_code=state.get("ExitCode") or 0,
+        exit_code=_exit_code(state.get("ExitCode") or 0),
         stop_signal=signal_name(config.get("StopSignal")),
         log_path=log_config.get("Path") or "",
         ips=addresses(answer.get("NetworkSettings") or {}),
     )
+
+
+def _exit_code(code: int) -> int:
+    """Podman says -1 where conmon left no exit file: the process was killed unseen."""
+    return code if code >= 0 else 137
 
 
 def addresses(settings: Answer) -> tuple[str, ...]:
