@@ -1,4 +1,4 @@
-"""The agent's own paths: health, version, discovery, and edgelet.io/v1 (status, sources, orders to pods)."""
+"""The agent's own paths: health, version, and edgelet.io/v1 (status, sources, orders to pods)."""
 
 from __future__ import annotations
 
@@ -59,13 +59,6 @@ class Version(Access):
                 "platform": f"linux/{platform.machine()}",
             }
         )
-
-
-class Api(Access):
-    """``/api``: the versions of the core group."""
-
-    async def get(self) -> None:
-        self.send({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})
 
 
 class Status(Access):

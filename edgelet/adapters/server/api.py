@@ -16,7 +16,7 @@ import tornado.routing
 import tornado.web
 
 from ... import errors
-from . import agent, base, exec, logs, peers, resources
+from . import agent, base, discovery, exec, logs, peers, resources
 from .contracts import Services
 from .hub import Hub
 
@@ -109,7 +109,9 @@ def routes(services: Services, hub: Hub) -> list[tornado.routing.Rule]:
     table: list[tuple[str, type[tornado.web.RequestHandler]]] = [
         (r"/(?P<name>healthz|livez|readyz)", agent.Health),
         (r"/version", agent.Version),
-        (r"/api", agent.Api),
+        (r"/api", discovery.Api),
+        (_CORE, discovery.Core),
+        (r"/apis", discovery.Groups),
         (r"/pods/?", resources.KubeletPods),
         (rf"{_CORE}/pods", resources.Pods),
         (rf"{_CORE}{_NS}/pods", resources.Pods),

@@ -300,6 +300,19 @@ def test_versions(rig: Rig) -> None:
     assert rig.client.get("/version")["gitVersion"].startswith("v1.36.")
 
 
+def test_every_resource_that_is_told_of_is_served(rig: Rig) -> None:
+    rig.store.put(pod(), running())
+    assert rig.client.get("/apis")["groups"] == []
+    resources = rig.client.get("/api/v1")["resources"]
+    listed = [r["name"] for r in resources if "list" in r["verbs"]]
+    assert listed == ["events", "pods"]
+    for name in listed:
+        assert rig.client.get(f"/api/v1/{name}")["kind"].endswith("List")
+    for name in (r["name"] for r in resources if "/" in r["name"]):
+        with pytest.raises(ApiFailure, match="BadRequest"):  # not NotFound: no container log, no command
+            rig.client.get(f"{ONE}/{name.partition('/')[2]}")
+
+
 def test_the_socket_is_for_root_and_its_group_only(rig: Rig) -> None:
     assert stat.S_IMODE(os.stat(rig.socket).st_mode) == 0o660
 
