@@ -283,7 +283,8 @@ _BY_TEXT: tuple[tuple[str, Callable[[str], errors.RuntimeFailure]], ...] = (
 def failure(status: int, cause: str, message: str, what: str) -> errors.RuntimeFailure:
     """The error for an HTTP status of 400 or more; `cause` and `message` as Podman's JSON body has them."""
     text = f"{cause}\n{message}".lower()
-    sentence = f"cannot {what}: {message or cause or f'HTTP status {status}'}"
+    said = message if cause in message else f"{message}: {cause}"
+    sentence = f"cannot {what}: {said or f'HTTP status {status}'}"
     for mark, kind in _BY_TEXT:
         if mark in text:
             return kind(sentence)
