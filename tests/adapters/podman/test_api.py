@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.server
 import json
 import socketserver
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -195,3 +197,12 @@ def test_clients_are_kept_few(api: Api, server: Server) -> None:
     for thread in threads:
         thread.join()
     assert sum(len(kept) for kept in api._clients.values()) <= 8
+
+
+def test_the_transport_is_loaded_without_the_rest_of_its_package() -> None:
+    code = (
+        "import sys; from edgelet.adapters.podman import api; api._new_client('/x'); "
+        "print([m for m in ('podman.client', 'podman.domain', 'rich') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
