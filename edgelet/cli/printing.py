@@ -45,7 +45,18 @@ def as_yaml(value: Json) -> str:
     """YAML as kubectl prints it: sorted keys, block style."""
     import yaml
 
-    return yaml.safe_dump(value, default_flow_style=False, sort_keys=True, allow_unicode=True, width=1 << 20)
+    class GoLike(yaml.SafeDumper):
+        """Quotes and folds as Go's YAML libraries do."""
+
+        def choose_scalar_style(self) -> str:
+            style = str(super().choose_scalar_style())
+            return '"' if style == "'" else style
+
+    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+    GoLike.add_representer(str, text)
+    return yaml.dump(value, Dumper=GoLike, default_flow_style=False, allow_unicode=True, width=1 << 20)
 
 
 def as_list(items: list[Json]) -> Json:

@@ -69,6 +69,8 @@ def kubectl(rig: Rig, tmp_path: Path) -> Iterator[Kubectl]:
         ("get", "pods", "-l", "app=web"),
         ("get", "pods", "-o", "name"),
         ("get", "pod", "web-edge1", "-o", "json"),
+        ("get", "pod", "web-edge1", "-o", "yaml"),
+        ("get", "pods", "-o", "yaml"),
         ("get", "events"),
         ("get", "events", "-o", "wide"),
         ("get", "pod", "nope"),
