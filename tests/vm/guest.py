@@ -11,7 +11,6 @@ import base64
 import json
 import os
 import subprocess
-import sys
 import threading
 from typing import IO, Any
 
@@ -85,4 +84,4 @@ def _run(request: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
