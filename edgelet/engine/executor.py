@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from .. import errors, ports
-from ..core import backoff, stopping
+from ..core import backoff, nonroot, stopping
 from ..core import memory as memories
 from ..core.memory import PodMemory, Pull, PullState, StartError
 from ..model.actions import Action, Verb
@@ -110,6 +110,8 @@ class Executor:
         if pod is None or container is None or local.observed is None:
             return local
         try:
+            if why := self._root_refused(pod, container):
+                return self._not_made(local, container, "CreateContainerConfigError", "Failed", f"Error: {why}")
             binds = self._t.volumes.binds(pod, container)
             made = self._t.runtime.create_container(local.observed, pod, container, action.number, binds)
         except errors.ImageMissing:
@@ -121,6 +123,16 @@ class Executor:
             return self._not_made(local, container, "CreateContainerError", "Failed", f"Error: {error}")
         self._event(local, "Normal", "Created", "Container created", container.name)
         return self._saw(local, observer.with_container(local.observed, made))
+
+    def _root_refused(self, pod: Pod, container: Container) -> str:
+        """Why runAsNonRoot forbids this start ("" = it does not). Raises ImageMissing: its user is not known."""
+        security = container.security
+        if not security.run_as_non_root or security.run_as_user is not None:
+            return nonroot.refusal(pod, container, "")
+        image = self._t.runtime.image(container.image)
+        if image is None:
+            raise errors.ImageMissing(f"cannot tell which user image {container.image} runs as: it is not here")
+        return nonroot.refusal(pod, container, image.user)
 
     def _missing(self, local: Local, container: Container) -> Pull:
         """The image was not there when the container was to be created."""

@@ -320,15 +320,22 @@ class Agent:
 
     def containers(self) -> list[Json]:
         """`podman inspect` of every container of this agent (infra containers apart)."""
-        ids = self.podman("ps", "-aq", "--no-trunc", "--filter", self._mine).split()
-        self.seen_ids |= set(ids)
-        found = [c for i in ids for c in inspect(self.env, i)]
+        rows = self._rows("containers")
+        found = [c for r in rows if not r["IsInfra"] for c in inspect(self.env, r["Id"])]
         return [c for c in found if not c.get("IsInfra")]
 
     def of_pod(self, name: str) -> list[Json]:
         """`podman inspect` of the containers of one pod."""
-        label = "io.kubernetes.pod.name"
-        return [c for c in self.containers() if c["Config"]["Labels"].get(label) == f"{name}-{NODE}"]
+        rows = self._rows("containers", f"io.kubernetes.pod.name={name}-{NODE}")
+        return [c for r in rows if not r["IsInfra"] for c in inspect(self.env, r["Id"])]
+
+    def _rows(self, kind: str, *labels: str) -> list[Json]:
+        """Podman's list of this agent's containers or pods."""
+        filters = quote(json.dumps({"label": [f"{OWNER}={self.owner}", *labels]}))
+        rows: list[Json] = ask_podman(self.env, f"{kind}/json?all=true&filters={filters}")[1] or []
+        if kind == "containers":
+            self.seen_ids |= {r["Id"] for r in rows}
+        return rows
 
     # ---- the end ------------------------------------------------------------------------------------
 
@@ -348,16 +355,17 @@ class Agent:
 
     def note_ids(self) -> None:
         """Remember which containers there were: none of their processes may outlive them."""
-        self.seen_ids |= set(self.env.run("ps", "-aq", "--no-trunc", "--filter", self._mine).split())
+        self._rows("containers")
 
     @property
-    def _mine(self) -> str:
-        return f"label={OWNER}={config.owner(str(self.root))}"
+    def owner(self) -> str:
+        """The owner label of this agent's pods."""
+        return config.owner(str(self.root))
 
     def leftovers(self) -> list[str]:
         """What is still there of this agent's pods: containers, pods, mounts, processes."""
-        found = [f"container {x}" for x in self.env.run("ps", "-aq", "--filter", self._mine).split()]
-        found += [f"pod {x}" for x in self.env.run("pod", "ps", "-q", "--filter", self._mine).split()]
+        found = [f"container {row['Names']}" for row in self._rows("containers")]
+        found += [f"pod {row['Name']}" for row in self._rows("pods")]
         found += [f"mount {m}" for m in mounts_below(self.directory)]
         return found + [f"process {p}" for p in self.processes()]
 
@@ -373,22 +381,31 @@ class Agent:
     def force(self) -> None:
         """Take away what a failed test has left."""
         self.kill()
-        for kind in (("pod", "ps", "-q"), ("ps", "-aq")):
-            words = ("pod", "rm") if kind[0] == "pod" else ("rm",)
-            for found in self.env.run(*kind, "--filter", self._mine).split():
+        for kind, words in (("pods", ("pod", "rm")), ("containers", ("rm",))):
+            for row in self._rows(kind):
                 with contextlib.suppress(subprocess.CalledProcessError):
-                    self.env.run(*words, "-f", "--time", "0", found)
+                    self.env.run(*words, "-f", "--time", "0", row["Id"])
         end_services(self.run_dir)
         for mount in reversed(mounts_below(self.directory)):
             subprocess.run(["umount", "-l", mount], check=False)
 
 
 def inspect(env: PodmanEnv, name: str) -> list[Json]:
-    """`podman inspect`, [] if it has gone meanwhile."""
-    with contextlib.suppress(subprocess.CalledProcessError):
-        found: list[Json] = json.loads(env.run("inspect", "--type", "container", name))
-        return found
-    return []
+    """`podman inspect` of a container, [] if it has gone meanwhile."""
+    status, found = ask_podman(env, f"containers/{quote(name)}/json")
+    return [found] if status == 200 else []
+
+
+def ask_podman(env: PodmanEnv, path: str) -> tuple[int, Any]:
+    """GET from Podman's API, by a service of the test's own: a tenth of what the podman command costs."""
+    with env.service.connected() as listener:
+        connection = _Connection(listener)
+        try:
+            connection.request("GET", f"/v4.0.0/libpod/{path}")
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+        finally:
+            connection.close()
 
 
 def alive(pid: int) -> bool:

@@ -17,6 +17,8 @@ from tests.support.podman_env import PodmanEnv, why_not
 REPORTED = 200
 """Lines of the agent's log that a failure shows."""
 
+IDLE = 600.0
+"""Seconds: the Podman service that the tests ask stays for the whole run."""
 _PASSED = pytest.StashKey[bool]()
 
 
@@ -64,7 +66,7 @@ def podman_env(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixture
         return
     shared = tmp_path_factory.getbasetemp().parent / "e2e"
     with _users(shared) as users:
-        env = PodmanEnv(users[0], attach=True) if users else PodmanEnv(_short_directory())
+        env = PodmanEnv(users[0], idle=IDLE, attach=True) if users else PodmanEnv(_short_directory(), idle=IDLE)
         users.append(env.directory)
     yield env
     with _users(shared) as users:
@@ -75,7 +77,7 @@ def podman_env(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixture
 
 @contextlib.contextmanager
 def _podman() -> Iterator[PodmanEnv]:
-    env = PodmanEnv(_short_directory())
+    env = PodmanEnv(_short_directory(), idle=IDLE)
     try:
         yield env
     finally:

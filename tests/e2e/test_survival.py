@@ -81,15 +81,10 @@ def test_pain_104_killed_again_and_again_while_it_starts_pods_it_makes_no_duplic
         agent.kill()
         agent.start()
     agent.wait_ready(*names, seconds=60)
-    rows = agent.podman("ps", "--filter", f"label=io.edgelet.owner={owner(agent)}", "--format", "{{.Names}}").split()
+    rows = agent.podman("ps", "--filter", f"label=io.edgelet.owner={agent.owner}", "--format", "{{.Names}}").split()
     running = [r.rsplit("_", 2)[0] for r in rows if not r.endswith("-infra")]
     assert len(running) == len(set(running)) == 6
-    assert len(agent.podman("pod", "ps", "-q", "--filter", f"label=io.edgelet.owner={owner(agent)}").split()) == 3
-
-
-def owner(agent: Agent) -> str:
-    """The owner label of this agent's pods."""
-    return str(agent.containers()[0]["Config"]["Labels"]["io.edgelet.owner"])
+    assert len(agent.podman("pod", "ps", "-q", "--filter", f"label=io.edgelet.owner={agent.owner}").split()) == 3
 
 
 # ---- Podman --------------------------------------------------------------------------------------
