@@ -364,6 +364,11 @@ def test_pain_118_headers_and_token_files_are_sent_and_read_again(tmp_path: Path
     assert "first" not in repr(access) and "b" not in repr(access.headers and Access(access.headers))
 
 
+def test_credentials_in_the_url_are_sent_as_a_header(server: WebServer) -> None:
+    Fetcher(server.url.replace("127", "me:p%40ss@127"))(Validators())
+    assert server.requests[-1].headers["authorization"] == "Basic bWU6cEBzcw=="
+
+
 @pytest.mark.parametrize("text", ["no colon\n", ": value\n"])
 def test_a_bad_header_file_is_named_with_its_line(tmp_path: Path, server: WebServer, text: str) -> None:
     (tmp_path / "headers").write_text("A: b\n" + text)

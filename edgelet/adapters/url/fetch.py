@@ -6,11 +6,12 @@ Secrets (configured headers, the token, the client certificate) go to the config
 
 from __future__ import annotations
 
+import base64
 import os
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 from . import failures, transport
 from .failures import FetchError
@@ -164,7 +165,7 @@ class Fetcher:
 
     def _secrets(self) -> dict[str, str]:
         """All configured headers; one that is given twice is sent as one list (RFC 9110 section 5.3)."""
-        pairs = [*self._access.headers, *_header_file(self._access.header_file)]
+        pairs = [*self._access.headers, *_header_file(self._access.header_file), *_basic(self._url)]
         if self._access.token_file:
             pairs.append(("Authorization", f"Bearer {_text(self._access.token_file).strip()}"))
         headers: dict[str, str] = {}
@@ -211,6 +212,15 @@ def _next(url: str, location: str) -> str:
     if url.startswith("https:") and scheme == "http":
         raise FetchError("the server redirects from https to http, which is not followed: anybody could read it")
     return target
+
+
+def _basic(url: str) -> list[tuple[str, str]]:
+    """Credentials that stand in the URL (RFC 7617)."""
+    parts = urlsplit(url)
+    if not parts.username:
+        return []
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return [("Authorization", "Basic " + base64.b64encode(pair.encode()).decode())]
 
 
 def _header_file(path: str) -> list[tuple[str, str]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import requests
+    from requests.adapters import BaseAdapter
 
 
 class Guard:
@@ -89,13 +90,46 @@ def session(guard: Guard) -> requests.Session:
     from http.cookiejar import DefaultCookiePolicy
 
     import requests
+
+    made = requests.Session()
+    made.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+    made.auth = _no_auth
+    made.headers.update(
+        {
+            "User-Agent": "edgelet",
+            "Accept": "application/yaml, application/json, */*;q=0.5",
+            "Accept-Encoding": "gzip",
+        }
+    )
+    for scheme in ("http://", "https://"):
+        made.mount(scheme, _adapter(guard))
+    return made
+
+
+def _adapter(guard: Guard) -> BaseAdapter:
     from requests.adapters import HTTPAdapter
+
+    pools = _pools(guard)
+
+    class Adapter(HTTPAdapter):
+        def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+            super().init_poolmanager(*args, **kwargs)
+            self.poolmanager.pool_classes_by_scheme = pools
+
+        def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
+            manager = super().proxy_manager_for(proxy, **kwargs)
+            manager.pool_classes_by_scheme = pools
+            return manager
+
+    return Adapter(pool_connections=2, pool_maxsize=1)
+
+
+def _pools(guard: Guard) -> dict[str, Any]:
+    """Connection pools by scheme, of connections that report to the guard."""
     from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
     from urllib3.connection import HTTPConnection, HTTPSConnection
 
     class Guarded:
-        """Mixed into both kinds of connection."""
-
         _twin: socket.socket | None = None
 
         def _new_conn(self) -> socket.socket:
@@ -109,11 +143,9 @@ def session(guard: Guard) -> requests.Session:
                 guard.release(self._twin)
                 self._twin = None
 
-    class Plain(Guarded, HTTPConnection):
-        """http"""
+    class Plain(Guarded, HTTPConnection): ...
 
-    class Secure(Guarded, HTTPSConnection):
-        """https"""
+    class Secure(Guarded, HTTPSConnection): ...
 
     class PlainPool(HTTPConnectionPool):
         ConnectionCls = Plain
@@ -121,26 +153,9 @@ def session(guard: Guard) -> requests.Session:
     class SecurePool(HTTPSConnectionPool):
         ConnectionCls = Secure
 
-    class Adapter(HTTPAdapter):
-        def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-            super().init_poolmanager(*args, **kwargs)
-            self.poolmanager.pool_classes_by_scheme = {"http": PlainPool, "https": SecurePool}
-
-        def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
-            manager = super().proxy_manager_for(proxy, **kwargs)
-            manager.pool_classes_by_scheme = {"http": PlainPool, "https": SecurePool}
-            return manager
-
-    made = requests.Session()
-    made.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-    made.auth = _no_auth
-    made.headers.update({"User-Agent": "edgelet", "Accept": "application/yaml, application/json, */*;q=0.5"})
-    made.headers["Accept-Encoding"] = "gzip"
-    for scheme in ("http://", "https://"):
-        made.mount(scheme, Adapter(pool_connections=2, pool_maxsize=1))
-    return made
+    return {"http": PlainPool, "https": SecurePool}
 
 
 def _no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    """Instead of what ~/.netrc says; credentials in the URL are refused by the configuration's reader."""
+    """Instead of what ~/.netrc says; `fetch` sends what the configuration says, as a header."""
     return request
