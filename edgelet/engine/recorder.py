@@ -24,6 +24,12 @@ logger = logging.getLogger(__name__)
 MESSAGE_LIMIT = 1024
 """Characters of a message that are kept, as the API server does (validation of v1.Event)."""
 
+BURST = 25
+"""Repeats of one event that are told one by one (7.6: client-go's burst per object)."""
+
+TELL_SECONDS = 300.0
+"""After that many, repeats are still counted, but told to watchers and to the disk only so often."""
+
 Subscriber = Callable[[Change[Event]], None]
 
 
@@ -48,6 +54,7 @@ class EventRing:
         self._lock = threading.Lock()
         self._events: dict[_Same, Event] = {}  # oldest occurrence first
         self._held: Counter[PodKey] = Counter()
+        self._told: dict[_Same, float] = {}  # monotonic second, for events past their burst
         self._journal: Journal[Event] = Journal(first_version(clock), capacity)
         self._subscribers: tuple[Subscriber, ...] = ()
 
@@ -104,13 +111,21 @@ class EventRing:
     def _record(self, same: _Same, now: float) -> Iterable[Change[Event]]:
         old = self._events.pop(same, None)
         if old is not None:
-            again = replace(old, count=old.count + 1, last=now)
-            return [self._put(ChangeKind.MODIFIED, same, again, old)]
+            return self._repeat(same, replace(old, count=old.count + 1, last=now), old)
         changes = [self._put(ChangeKind.ADDED, same, Event("", *same, first=now, last=now), None)]
         self._held[same.key] += 1
         if len(self._events) > self._capacity:
             changes.append(self._evict())
         return changes
+
+    def _repeat(self, same: _Same, again: Event, old: Event) -> Iterable[Change[Event]]:
+        if old.count >= BURST:
+            now = self._clock.monotonic()
+            if now - self._told.get(same, now - TELL_SECONDS) < TELL_SECONDS:
+                self._events[same] = again
+                return []
+            self._told[same] = now
+        return [self._put(ChangeKind.MODIFIED, same, again, old)]
 
     def _put(self, kind: ChangeKind, same: _Same, event: Event, old: Event | None) -> Change[Event]:
         def versioned(version: int) -> Event:
@@ -126,6 +141,7 @@ class EventRing:
         self._held[noisiest] -= 1
         if not self._held[noisiest]:
             del self._held[noisiest]
+        self._told.pop(same, None)
         old = self._events.pop(same)
         return self._journal.append(ChangeKind.DELETED, lambda version: replace(old, version=version), old)
 

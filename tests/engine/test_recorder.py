@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgelet.engine.journal import ChangeKind
-from edgelet.engine.recorder import MESSAGE_LIMIT, EventRing
+from edgelet.engine.recorder import BURST, MESSAGE_LIMIT, EventRing
 from edgelet.model.pod import PodKey
 from edgelet.ports import EventRef
 from tests.fakes import FakeClock
@@ -71,6 +71,19 @@ def test_events_since_a_version_are_the_newer_ones() -> None:
     version, _ = r.list()
     r.event(REF, "Normal", "B", "b")
     assert [e.reason for e in r.events(version)] == ["B"]
+
+
+def test_after_a_burst_repeats_are_counted_but_told_every_five_minutes_only() -> None:
+    r, clock = ring()
+    told: list[int] = []
+    r.subscribe(lambda change: told.append(change.value.count))
+    for _ in range(1000):
+        r.event(REF, "Warning", "Unhealthy", "Readiness probe failed")
+        clock.advance(1)
+    assert r.events()[0].count == 1000
+    assert told == [*range(1, BURST + 1), BURST + 1, 326, 626, 926]
+    r.event(REF, "Warning", "Unhealthy", "another reason is told at once")
+    assert told[-1] == 1
 
 
 def test_a_long_message_is_cut() -> None:

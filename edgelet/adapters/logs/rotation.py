@@ -88,7 +88,11 @@ class LogRotator:
 
     def _run(self) -> None:
         while not self._end.wait(PERIOD_SECONDS):
-            self.pass_once()
+            try:
+                self.pass_once()
+            except Exception:  # guard
+                # Without rotation the disk fills: the next pass must come.
+                logger.exception("cannot rotate logs this time")
 
     def _look(self, container: ObservedContainer) -> None:
         path = Path(container.log_path)

@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import tornado.httpserver
@@ -39,14 +40,18 @@ _POD = rf"{_NS}/pods/(?P<name>[^/]+)"
 
 
 class ApiServer:
-    """Serves `services` on `socket_path` (mode 0660, group `services.group` where it exists)."""
+    """Serves `services` on `socket_path` (mode 0660, group `services.group` where it exists).
 
-    def __init__(self, socket_path: str, services: Services) -> None:
+    `fatal` is told when the server has ended though nobody stopped it.
+    """
+
+    def __init__(self, socket_path: str, services: Services, fatal: Callable[[str], None] | None = None) -> None:
         self._path = socket_path
         self._services = services
+        self._fatal = fatal
         self._thread = threading.Thread(target=self._run, name="api", daemon=True)
         self._started = threading.Event()
-        self._failure: OSError | None = None
+        self._failure: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._end: asyncio.Event | None = None
 
@@ -68,17 +73,22 @@ class ApiServer:
                 logger.warning("the API server did not end within %.0f s", STOP_SECONDS)
 
     def _run(self) -> None:
-        with asyncio.Runner() as runner:
-            runner.run(self._serve())
+        try:
+            with asyncio.Runner() as runner:
+                runner.run(self._serve())
+        except BaseException as error:  # guard
+            if not self._started.is_set():  # start() tells
+                self._failure = error
+                self._started.set()
+                return
+            logger.critical("the API server has ended", exc_info=True)
+            if self._fatal is None:
+                raise
+            self._fatal(f"the API server has ended: {error}")
 
     async def _serve(self) -> None:
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
-        try:
-            listener = _bind(self._path, self._services.group)
-        except OSError as error:
-            self._failure = error
-            self._started.set()
-            return
+        listener = _bind(self._path, self._services.group)
         hub = Hub(self._loop)
         ends = (self._services.store.subscribe(hub.pulse), self._services.events.subscribe(hub.pulse))
         server = _server(self._services, hub)

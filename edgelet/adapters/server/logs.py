@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import ClassVar
 
 import tornado.iostream
@@ -74,6 +75,7 @@ class Log(Streaming):
             if piece:
                 self.write(piece)
             await self.flush()
+            await asyncio.sleep(0)  # a fast reader of a long log lets the others have their turn
 
     async def _follow(self, stream: LogStream, entry: Entry, status: ContainerStatus) -> None:
         """Send what comes, until the instance has ended and all of it is sent, or the client goes."""

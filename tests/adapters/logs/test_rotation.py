@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import logging
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -180,6 +181,24 @@ def test_links_that_cannot_be_made_are_told(tmp_path: Path, caplog: pytest.LogCa
     with caplog.at_level(logging.WARNING):
         links.sync(str(tmp_path / "file"), ())
     assert "cannot keep the log links" in caplog.text
+
+
+def test_one_failed_pass_does_not_end_rotation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    passes = threading.Semaphore(0)
+
+    def pods() -> tuple[ObservedPod, ...]:
+        passes.release()
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(rotation, "PERIOD_SECONDS", 0.001)
+    rotator = LogRotator(FakeClock(), pods)
+    rotator.start()
+    assert passes.acquire(timeout=10)
+    assert passes.acquire(timeout=10)
+    rotator.stop()
+    assert "cannot rotate logs this time" in caplog.text
 
 
 def test_the_thread_starts_and_stops(box: Box) -> None:

@@ -368,6 +368,19 @@ def test_a_place_that_cannot_be_listened_on_is_named(tmp_path: Path, rig: Rig) -
         ApiServer(str(tmp_path / "file" / "s.sock"), rig.services).start()
 
 
+def test_a_server_that_ends_by_a_fault_is_fatal(tmp_path: Path, rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    faults: list[str] = []
+    server = ApiServer(str(tmp_path / "other.sock"), rig.services, faults.append)
+
+    async def broken(*_: object) -> None:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(api, "_drain", broken)
+    server.start()
+    server.stop()
+    assert faults == ["the API server has ended: a fault"]
+
+
 def test_huge_headers_and_bodies_are_refused(rig: Rig) -> None:
     header = b"GET /api HTTP/1.1\r\nHost: x\r\nX: " + b"x" * (api.HEADER_BYTES + 1) + b"\r\n\r\n"
     assert b'"versions"' not in raw(rig, header)
