@@ -19,7 +19,5 @@ def _values(container: Container) -> bool:
 
 def _guaranteed(container: Container) -> bool:
     r = container.resources
-    return bool(r.cpu_limit and r.memory_limit) and (r.cpu_request, r.memory_request) in {
-        (r.cpu_limit, r.memory_limit),
-        (None, None),
-    }
+    both = ((r.cpu_limit, r.cpu_request), (r.memory_limit, r.memory_request))
+    return all(limit and request in (None, limit) for limit, request in both)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..model.status import ContainerStatus, PodStatus, Terminated, Waiting
+from . import restart
 
 if TYPE_CHECKING:
     from .phase import Facts
@@ -35,8 +36,11 @@ def _container(facts: Facts, status: ContainerStatus) -> str:
         if state.exit_code == 0:
             return ""
         return f"container {name} ended: {_end(state)}"
-    if status.ready or facts.pod.is_init(name):
+    if status.ready:
         return ""
+    container = facts.pod.container(name)
+    if container is not None and facts.pod.is_init(name) and not restart.is_sidecar(facts.pod, container):
+        return f"init container {name} runs, the others wait for it"
     if not status.started:
         return f"container {name} runs, its startup probe has not succeeded yet"
     return f"container {name} runs, its readiness probe does not succeed"

@@ -1,0 +1,454 @@
+"""A small world around one reconciler: fake Podman, virtual clock, agent that can be killed at any call.
+
+Watches, at every call on the runtime, what must never happen (see `Rules`); a violation is an
+AssertionError at the call that commits it.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from edgelet import errors, ports
+from edgelet.core import restart
+from edgelet.core.memory import Pull
+from edgelet.engine import observer as observers
+from edgelet.engine import puller as pullers
+from edgelet.engine.executor import Executor, Tools
+from edgelet.engine.local import Local
+from edgelet.engine.reconciler import Context, Reconciler, Stepped
+from edgelet.engine.states import States
+from edgelet.engine.workers import Mailbox, Wish
+from edgelet.model.observed import Bind, ObservedContainer, ObservedPod
+from edgelet.model.pod import Container, Pod, PodKey
+from edgelet.model.status import PodStatus
+from tests import fakes
+
+KEY = PodKey("default", "web-node")
+
+
+class Killed(Exception):
+    """The agent is killed here (kill -9)."""
+
+
+class MemoryStore:
+    """engine.states.Store in a dict that outlives the agent."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, bytes] = {}
+
+    def put(self, key: str, data: bytes) -> None:
+        """See engine.states.Store."""
+        self.entries[key] = data
+
+    def remove(self, key: str) -> None:
+        """See engine.states.Store."""
+        self.entries.pop(key, None)
+
+
+class FakeExits:
+    """engine.observer.Exits: what is watched; `deaths` says which of it has died."""
+
+    def __init__(self) -> None:
+        self.watched: dict[str, int] = {}
+
+    def watch(self, container_id: str, pid: int, conmon_pid: int) -> None:
+        """See engine.observer.Exits."""
+        self.watched[container_id] = pid
+
+    def forget(self, container_id: str) -> None:
+        """See engine.observer.Exits."""
+        self.watched.pop(container_id, None)
+
+
+class FakeStatuses:
+    """engine.reconciler.Statuses that keeps the newest status per pod and all phases in order."""
+
+    def __init__(self) -> None:
+        self.newest: dict[PodKey, PodStatus] = {}
+        self.phases: list[str] = []
+
+    def put(self, pod: Pod, status: PodStatus) -> None:
+        """See engine.reconciler.Statuses."""
+        self.newest[pod.key] = status
+        if not self.phases or self.phases[-1] != status.phase:
+            self.phases.append(status.phase)
+
+    def remove(self, key: PodKey) -> None:
+        """See engine.reconciler.Statuses."""
+        self.newest.pop(key, None)
+
+
+@dataclass
+class Crash:
+    """The kubelet's back-off of one container (3.6), told from outside: delay, when set, end of the last run."""
+
+    delay: float = 0.0
+    updated: float = 0.0
+    ended: float | None = None
+
+    def begin(self, now: float) -> None:
+        """A new instance is made: not before the delay is over. Checks, then moves on."""
+        if self.ended is None:
+            return
+        expired = self.ended - self.updated > 600
+        if self.delay and not expired:
+            assert now >= self.ended + self.delay - 1e-6, f"restarted {self.ended + self.delay - now:.3f} s too early"
+        self.delay = min(self.delay * 2, 300.0) if self.delay and not expired else 10.0
+        self.updated, self.ended = now, None
+
+
+@dataclass
+class Rules:
+    """What must hold at every moment."""
+
+    clock: fakes.FakeClock
+    terms: dict[str, float] = field(default_factory=dict)
+    graces: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    crashes: dict[str, Crash] = field(default_factory=dict)
+    generation: str = ""
+
+    def new_generation(self, config_hash: str) -> None:
+        """From here counts may begin at 0."""
+        self.generation = config_hash
+        self.counts.clear()
+        self.crashes.clear()
+
+    def created(self, sandbox: ObservedPod, pod: Pod, container: Container, number: int) -> None:
+        """Before a create_container."""
+        assert sandbox.config_hash == pod.config_hash, "a container of one generation in the sandbox of another"
+        assert number > self.counts.get(container.name, -1), f"{container.name}: restart count went back to {number}"
+        self.counts[container.name] = number
+        self.crashes.setdefault(container.name, Crash()).begin(self.clock.monotonic())
+
+    def signalled(self, seen: ObservedContainer, signal: str) -> None:
+        """Before a signal to a running container."""
+        now = self.clock.monotonic()
+        if signal == "SIGKILL":
+            assert seen.id in self.terms, f"{seen.name} is killed without having been asked to end"
+            least = max(self.graces.get(seen.id, seen.grace if seen.grace is not None else 30), 2)
+            passed = now - self.terms[seen.id]
+            assert passed >= least - 1e-6, f"{seen.name} is killed after {passed:.3f} s of {least} s"
+        else:
+            self.terms.setdefault(seen.id, now)
+        self.crashes.pop(seen.name, None)
+
+    def ended(self, name: str) -> None:
+        """An instance has ended by itself, or failed to start."""
+        self.crashes.setdefault(name, Crash()).ended = self.clock.monotonic()
+
+
+class Runtime(fakes.FakeRuntime):
+    """FakeRuntime that is watched by `rules`."""
+
+    rules: Rules
+
+    def check(self) -> None:
+        """One instance per name; nothing of ours in two sandboxes."""
+        for pod in self.pods():
+            names = [c.name for c in pod.containers if c.running]
+            assert len(names) == len(set(names)), f"two instances of one container run: {names}"
+
+    def create_pod(self, pod: Pod, attempt: int) -> ObservedPod:
+        """See ports.Runtime."""
+        before = {p.id for p in self.pods()}
+        try:
+            return super().create_pod(pod, attempt)
+        finally:
+            if {p.id for p in self.pods()} != before:
+                self.rules.crashes.clear()
+                if self.rules.generation != pod.config_hash:
+                    self.rules.new_generation(pod.config_hash)
+
+    def create_container(
+        self, sandbox: ObservedPod, pod: Pod, container: Container, restart_count: int, binds: tuple[Bind, ...]
+    ) -> ObservedContainer:
+        """See ports.Runtime."""
+        before = len(self._boxes)
+        try:
+            return super().create_container(sandbox, pod, container, restart_count, binds)
+        finally:
+            if len(self._boxes) > before:
+                self.rules.created(sandbox, pod, container, restart_count)
+
+    def start_container(self, sandbox: ObservedPod, container_id: str) -> ObservedContainer:
+        """See ports.Runtime."""
+        box = self._boxes.get(container_id)
+        try:
+            answer = super().start_container(sandbox, container_id)
+        except errors.Permanent:
+            self.rules.ended(self._box(container_id).seen.name)
+            raise
+        finally:
+            self.check()
+        assert box is not None
+        if not answer.running:
+            self.rules.ended(answer.name)
+        return answer
+
+    def signal_container(self, container_id: str, signal: str) -> None:
+        """See ports.Runtime."""
+        box = self._boxes.get(container_id)
+        if box is not None and box.seen.running:
+            self.rules.signalled(box.seen, signal)
+        super().signal_container(container_id, signal)
+
+    def remove_pod(self, pod_id: str) -> None:
+        """See ports.Runtime."""
+        alive = [b.seen.name for b in self._boxes.values() if b.pod_id == pod_id and b.seen.running]
+        assert not alive, f"a pod is removed while {alive} still run"
+        super().remove_pod(pod_id)
+
+    def remove_container(self, container_id: str) -> None:
+        """See ports.Runtime."""
+        box = self._boxes.get(container_id)
+        assert box is None or not box.seen.running, "a running container is removed"
+        super().remove_container(container_id)
+
+
+class World:
+    """One pod's agent and all around it."""
+
+    def __init__(self, *, images: tuple[str, ...] = ("demo",)) -> None:
+        self.clock = fakes.FakeClock()
+        self.runtime = Runtime(self.clock, images=images)
+        self.runtime.rules = self.rules = Rules(self.clock)
+        self.volumes = fakes.FakeVolumes()
+        self.store = MemoryStore()
+        self.recorder = fakes.FakeRecorder()
+        self.statuses = FakeStatuses()
+        self.wish = Wish(None)
+        self.ready = True
+        self.boot()
+
+    # -- the agent --------------------------------------------------------------------------------
+
+    def boot(self) -> None:
+        """A new agent process that knows only what Podman and the disk hold."""
+        self.rules.crashes.clear()
+        self.box = Mailbox()
+        self.probes = fakes.FakeProbes()
+        self.exits = FakeExits()
+        self.pulls: list[pullers.Request] = []
+        self.observer = observers.Observer(self.runtime, self.clock, self.exits, lambda key: self.box.wake())
+        self.runtime.on_change = self.deliver
+        puller = pullers.Puller(self.runtime, self.clock, self.recorder, self._pulled)
+        self.puller = puller
+        tools = Tools(self.runtime, self.volumes, self.observer, puller, self.recorder, self.clock)
+        context = Context(
+            executor=Executor(tools),
+            observer=self.observer,
+            probes=self.probes,
+            recorder=self.recorder,
+            statuses=self.statuses,
+            memories=States(self.store, dict(self.store.entries), self.runtime.boot_id),
+            clock=self.clock,
+            boot_id=self.runtime.boot_id,
+            host_ip=lambda: "192.0.2.1",
+        )
+        self.reconciler = Reconciler(context)
+        self.local = Local(KEY)
+        self.listed = False
+        self._only_what_is_known()
+        self.wake_at: float | None = self.clock.monotonic()
+        self.over = False
+        if self.wish.pod is not None:
+            self.box.wish(self.wish)
+
+    def _pulled(self, key: PodKey, config_hash: str, container: str, pull: Pull) -> None:
+        self.box.pulled(config_hash, container, pull)
+
+    def deliver(self) -> None:
+        """The exit watcher tells the deaths of what it watches."""
+        alive = {c.id for p in self.runtime.pods() for c in p.containers if c.running}
+        alive |= {p.infra_id for p in self.runtime.pods() if p.infra_pid}
+        codes = {c.id: c.exit_code for p in self.runtime.pods() for c in p.containers}
+        for container_id in [i for i in self.exits.watched if i not in alive]:
+            self.exits.forget(container_id)
+            self.observer.exited(container_id, codes.get(container_id), "test")
+
+    def step(self) -> Stepped | None:
+        """One step of the worker; None = the agent was killed (and is started again)."""
+        try:
+            if not self.listed and not self._list():
+                self.wake_at = self.clock.monotonic() + observers.RETRY
+                return Stepped(self.local, self.wake_at)
+            stepped = self.reconciler.step(self.box.take(self.local))
+            self._after(stepped)
+            while not self.puller._queue.empty():
+                request = self.puller._queue.get()
+                if request is not None:
+                    self._pulled(request.key, request.config_hash, request.container.name, self.puller.pull(request))
+        except Killed:
+            self.boot()
+            return None
+        self.deliver()
+        return stepped
+
+    def relist(self) -> None:
+        """The observer's own thread lists all pods."""
+        try:
+            self.observer.relist()
+        except errors.RuntimeFailure:
+            return
+        except Killed:
+            self.boot()
+
+    def _list(self) -> bool:
+        try:
+            self.observer.relist()
+        except errors.RuntimeFailure:
+            return False
+        self.listed = True
+        if self.wish.pod is None and KEY in self.observer.all():
+            self.box.wish(self.wish)
+        return True
+
+    def _after(self, stepped: Stepped) -> None:
+        self.local, self.wake_at = stepped.local, stepped.wake_at
+        if stepped.over:
+            self.local = Local(KEY)
+            self.rules.new_generation("")
+
+    # -- time ---------------------------------------------------------------------------------------
+
+    def pump(self, limit: int = 60) -> int:
+        """Step until there is nothing to do at this moment; the number of steps."""
+        for n in range(limit):
+            stepped = self.step()
+            due = stepped is None or (stepped.wake_at is not None and stepped.wake_at <= self.clock.monotonic())
+            quiet = self.box.empty and self.puller._queue.empty()
+            if not due and (quiet or not self.listed):
+                return n
+        raise AssertionError(f"no rest after {limit} steps: {self.local}")
+
+    def run(self, seconds: float) -> None:
+        """Let that much time pass, stepping whenever the worker would."""
+        until = self.clock.monotonic() + seconds
+        while True:
+            self.pump()
+            if self.wake_at is None or self.wake_at > until:
+                break
+            self.clock.advance(max(0.0, self.wake_at - self.clock.monotonic()))
+        self.clock.advance(until - self.clock.monotonic())
+
+    # -- wishes and the world -------------------------------------------------------------------------
+
+    def want(self, pod: Pod | None, *, held: bool = False) -> None:
+        """The newest wish."""
+        self.wish = Wish(pod, held)
+        if pod is None and self.local.observed is None and not self.local.memory.uid and self.box.empty:
+            self.box.wish(self.wish)
+        else:
+            self.box.wish(self.wish)
+
+    def exit(self, name: str, code: int = 0, *, oom: bool = False) -> bool:
+        """A container ends by itself, if it runs."""
+        if name not in self.runtime.running():
+            return False
+        self.rules.ended(name)
+        self.runtime.exit(name, code, oom=oom)
+        return True
+
+    def reboot(self, boot_id: str) -> None:
+        """Power is lost and comes back; the agent starts anew."""
+        self.rules.crashes.clear()
+        self.rules.terms.clear()
+        self.runtime.reboot(boot_id)
+        self.boot()
+
+    def vanish(self, target_id: str) -> None:
+        """A person removes a pod or container behind the agent's back."""
+        self.rules.crashes.clear()
+        self.runtime.vanish(target_id)
+        self._only_what_is_known()
+        self.deliver()
+
+    def _only_what_is_known(self) -> None:
+        """Counts that stood nowhere but in what has just been lost may be given again."""
+        seen = [c for p in self.runtime.pods() for c in p.containers]
+        saved = {n: c for data in self.store.entries.values() for n, c in json.loads(data)["containers"].items()}
+        for name, count in self.rules.counts.items():
+            places = [c.restart_count for c in seen if c.name == name]
+            places.append(self.local.memory.of(name).next_count - 1)
+            if name in saved:
+                places.append(max(saved[name]["restartCount"], saved[name]["base"] - 1))
+            self.rules.counts[name] = min(count, max(places))
+
+    def pod(self) -> ObservedPod | None:
+        """What the runtime holds of the pod."""
+        return next((p for p in self.runtime.pods() if p.key == KEY), None)
+
+    @property
+    def status(self) -> PodStatus:
+        """The newest status."""
+        return self.statuses.newest[KEY]
+
+    def state(self, name: str) -> str:
+        """State of the newest instance: created, running, exited or "" (none)."""
+        pod = self.pod()
+        newest = pod.newest(name) if pod else None
+        return newest.state.value if newest else ""
+
+
+def fault_source(rate: float, kill: float, seed: int) -> Callable[[str], fakes.Fault | None]:
+    """Random faults: `rate` of all calls fail, half of them after their effect; `kill` of all end the agent."""
+    dice = random.Random(seed)
+    kinds = (errors.Temporary, errors.Unreachable, errors.Temporary)
+
+    def source(method: str) -> fakes.Fault | None:
+        roll = dice.random()
+        if roll < kill:
+            return fakes.Fault(Killed(), after=dice.random() < 0.5)
+        if roll < kill + rate:
+            return fakes.Fault(dice.choice(kinds)(f"cannot {method}: injected"), after=dice.random() < 0.5)
+        return None
+
+    return source
+
+
+def make_pod(config_hash: str = "1-a", *, containers: tuple[Container, ...] = (), **fields: object) -> Pod:
+    """A pod of KEY with one container `app` of image `demo` unless told otherwise."""
+    base = Pod(
+        name=KEY.name,
+        namespace=KEY.namespace,
+        uid=config_hash.replace("1-", "uid-"),
+        config_hash=config_hash,
+        source="file",
+        containers=containers or (Container("app", "demo"),),
+        short_name="web",
+    )
+    return replace(base, **fields)  # type: ignore[arg-type]
+
+
+def settled(world: World, pod: Pod) -> str:
+    """Why the runtime does not yet hold what `pod` asks for ("" = it does); an oracle apart from core.plan."""
+    observed = world.pod()
+    phase = world.status.phase
+    if phase in ("Succeeded", "Failed"):
+        allowed = {"Always": (), "OnFailure": ("Succeeded",), "Never": ("Succeeded", "Failed")}[pod.restart_policy]
+        if phase not in allowed:
+            return f"{phase} under {pod.restart_policy}"
+        return f"{phase} but {world.runtime.running()} run" if world.runtime.running() else ""
+    if observed is None:
+        return "no sandbox"
+    if observed.config_hash != pod.config_hash or observed.infra_dead or observed.boot_id != world.runtime.boot_id:
+        return "another generation, a dead sandbox or one of another boot"
+    for container in pod.containers:
+        newest = observed.newest(container.name)
+        if newest is None:
+            ended = world.local.memory.of(container.name).ended
+            if pod.restart_policy == "Always" or not ended:
+                return f"{container.name} has no instance"
+        elif not newest.running and (pod.restart_policy == "Always" or newest.exit_code is None):
+            return f"{container.name} does not run"
+        elif not newest.running and pod.restart_policy == "OnFailure" and newest.exit_code != 0:
+            return f"{container.name} failed and does not run"
+    lost = [c.name for c in pod.init_containers if restart.is_sidecar(pod, c) and world.state(c.name) != "running"]
+    return f"sidecars {lost} do not run" if lost else ""
+
+
+__all__ = ["KEY", "FakeStatuses", "Killed", "World", "fault_source", "make_pod", "ports", "settled"]
