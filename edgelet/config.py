@@ -37,6 +37,21 @@ class Settings:
     static_pod_url_header: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Headers sent to every URL, in order. May hold secrets: never shown."""
 
+    static_pod_url_header_file: str = ""
+    """File with more headers, NAME: VALUE a line, read again when it changes; keeps secrets off the command line."""
+
+    static_pod_url_token_file: str = ""
+    """File with a bearer token for every URL, read again when it changes."""
+
+    static_pod_url_ca_file: str = ""
+    """PEM file with the authorities that may vouch for the URLs; "" = the system's."""
+
+    static_pod_url_client_cert: str = ""
+    """PEM file with the client certificate for the URLs (and its key, unless that has a file of its own)."""
+
+    static_pod_url_client_key: str = ""
+    """PEM file with the client certificate's key."""
+
     file_check_frequency: float = 20.0
     """Seconds between listings of static_pod_path; changes are seen at once, this is the net below."""
 
@@ -138,6 +153,46 @@ OPTIONS = (
         "NAME:VALUE",
         "header sent to the manifest URLs",
         repeat=True,
+    ),
+    Option(
+        "static_pod_url_header_file",
+        "staticPodURLHeaderFile",
+        ("--manifest-url-header-file",),
+        values.path,
+        "FILE",
+        "file with more headers for the URLs, one NAME: VALUE a line",
+    ),
+    Option(
+        "static_pod_url_token_file",
+        "staticPodURLTokenFile",
+        ("--manifest-url-token-file",),
+        values.path,
+        "FILE",
+        "file with a bearer token for the URLs",
+    ),
+    Option(
+        "static_pod_url_ca_file",
+        "staticPodURLCAFile",
+        ("--manifest-url-ca-file",),
+        values.path,
+        "FILE",
+        "PEM file with authorities for the URLs",
+    ),
+    Option(
+        "static_pod_url_client_cert",
+        "staticPodURLClientCert",
+        ("--manifest-url-client-cert",),
+        values.path,
+        "FILE",
+        "PEM file with the client certificate for the URLs",
+    ),
+    Option(
+        "static_pod_url_client_key",
+        "staticPodURLClientKey",
+        ("--manifest-url-client-key",),
+        values.path,
+        "FILE",
+        "PEM file with the key of that certificate",
     ),
     Option(
         "file_check_frequency", "fileCheckFrequency", ("--file-check-frequency",), _often, "20s", "between listings"

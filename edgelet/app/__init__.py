@@ -96,7 +96,7 @@ class _Main:
             (self._a.server.start, self._a.server.stop),
             (engine.observer.start, engine.observer.stop),
             (self._a.rotator.start, self._a.rotator.stop),
-            *((s.start, s.stop) for s in self._a.sources),
+            *((s.start, s.stop) for s in self._a.sources.all),
         ):
             start()
             started.append(stop)

@@ -18,6 +18,9 @@ from ..adapters.logs.rotation import LogRotator, Policy
 from ..adapters.runtime_exec import OciExec
 from ..adapters.server.api import ApiServer
 from ..adapters.server.contracts import Services
+from ..adapters.submitted import Submitted
+from ..adapters.url import Access, UrlSource, prune
+from ..adapters.url.source import source_name
 from ..adapters.volumes import HostVolumes
 from ..core import cleanup
 from ..engine.director import Director
@@ -110,12 +113,25 @@ class Engine:
 
 
 @dataclass(frozen=True, slots=True)
+class Sources:
+    """Where pods come from: those that look by themselves, and the pods given through the API."""
+
+    watched: tuple[FileSource | UrlSource, ...]
+    submitted: Submitted
+
+    @property
+    def all(self) -> tuple[FileSource | UrlSource | Submitted, ...]:
+        """In the order in which they are asked and shown."""
+        return (*self.watched, self.submitted)
+
+
+@dataclass(frozen=True, slots=True)
 class Agent:
     """All parts, to be started and stopped in order by `app.run`."""
 
     base: Base
     engine: Engine
-    sources: tuple[FileSource, ...]
+    sources: Sources
     server: ApiServer
     rotator: LogRotator
 
@@ -123,8 +139,7 @@ class Agent:
 def build(settings: config.Settings) -> Agent:
     """Everything wired. Raises errors.StateError when the state directory cannot be used."""
     base = _base(settings)
-    order = ("file",) if settings.static_pod_path else ()
-    engine = _engine(base, order)
+    engine = _engine(base, _order(settings))
     sources = _sources(base, engine.director)
     server = _server(base, engine, sources)
     rotator = LogRotator(
@@ -237,23 +252,57 @@ def _listed(director: Director, base: Base, states: States) -> None:
             log.warning("%s", error)
 
 
-def _sources(base: Base, director: Director) -> tuple[FileSource, ...]:
+def _order(settings: config.Settings) -> tuple[str, ...]:
+    """All sources by name, the strongest first: files, URLs as configured, submitted pods."""
+    files = ("file",) if settings.static_pod_path else ()
+    return (*files, *(source_name(url) for url in settings.static_pod_url), Submitted.name)
+
+
+def _sources(base: Base, director: Director) -> Sources:
     settings = base.settings
-    if not settings.static_pod_path:
-        return ()
-    source = FileSource(
-        settings.static_pod_path,
-        base.node.name,
-        director,
-        base.clock,
-        os.path.join(base.layout.sources_dir, "file"),
-        check_frequency=settings.file_check_frequency,
-        strict=settings.strict,
+    found: list[FileSource | UrlSource] = []
+    if settings.static_pod_path:
+        found.append(
+            FileSource(
+                settings.static_pod_path,
+                base.node.name,
+                director,
+                base.clock,
+                os.path.join(base.layout.sources_dir, "file"),
+                check_frequency=settings.file_check_frequency,
+                strict=settings.strict,
+            )
+        )
+    store = os.path.join(base.layout.sources_dir, "http")
+    prune(store, settings.static_pod_url)
+    access = Access(
+        headers=settings.static_pod_url_header,
+        header_file=settings.static_pod_url_header_file,
+        token_file=settings.static_pod_url_token_file,
+        ca_file=settings.static_pod_url_ca_file,
+        client_cert=settings.static_pod_url_client_cert,
+        client_key=settings.static_pod_url_client_key,
     )
-    return (source,)
+    for url in settings.static_pod_url:
+        frequency = settings.http_check_frequency
+        found.append(
+            UrlSource(url, base.node.name, director, base.clock, store, frequency, access, strict=settings.strict)
+        )
+    submitted = Submitted(
+        base.layout.sources_dir, director, base.node.name, _owner_of(director), strict=settings.strict
+    )
+    return Sources(tuple(found), submitted)
 
 
-def _server(base: Base, engine: Engine, sources: tuple[FileSource, ...]) -> ApiServer:
+def _owner_of(director: Director) -> Callable[[PodKey], str | None]:
+    def owner_of(key: PodKey) -> str | None:
+        pod = director.pod(key)
+        return pod.source if pod is not None else None
+
+    return owner_of
+
+
+def _server(base: Base, engine: Engine, sources: Sources) -> ApiServer:
     notes = tuple(n for n in (base.node.warning, *base.settings.warnings) if n)
     parts = control.Parts(
         node=base.node.name,
@@ -261,7 +310,7 @@ def _server(base: Base, engine: Engine, sources: tuple[FileSource, ...]) -> ApiS
         director=engine.director,
         workers=engine.workers,
         observer=engine.observer,
-        sources=sources,
+        sources=sources.all,
         service=base.service.describe,
         version=lambda: "",
         beat=lambda: base.beat.at,

@@ -208,7 +208,7 @@ class Workers:
         """Thread body. A fault in our own code is loud and takes the process down for a restart."""
         try:
             self._loop(key, box)
-        except Exception:
+        except Exception:  # guard
             log.exception("the worker of pod %s has failed; this is a fault in edgelet", key)
             self._broken(f"the worker of pod {key} has failed")
 
