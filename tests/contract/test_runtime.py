@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from edgelet.adapters import podman
 from edgelet.model.observed import ObservedContainer, ObservedPod
 from tests.contract import worlds
 from tests.contract.worlds import FakeWorld, RealWorld, Transcript, World, container, pod
@@ -18,9 +19,18 @@ pytestmark = pytest.mark.podman
 Scenario = Callable[[World, Transcript], None]
 
 
+@pytest.fixture(scope="module")
+def services() -> Iterator[list[podman.Service]]:
+    """The Podman services that the worlds of this file share: one per boot."""
+    made: list[podman.Service] = []
+    yield made
+    for service in made:
+        service.stop()
+
+
 @pytest.fixture
-def real(podman_env: PodmanEnv, tmp_path: Path) -> Iterator[RealWorld]:
-    world = RealWorld(podman_env, str(tmp_path))
+def real(podman_env: PodmanEnv, tmp_path: Path, services: list[podman.Service]) -> Iterator[RealWorld]:
+    world = RealWorld(podman_env, str(tmp_path), services)
     yield world
     world.close()
 

@@ -169,16 +169,23 @@ class FakeWorld:
 class RealWorld:
     """See World."""
 
-    def __init__(self, env: PodmanEnv, directory: str) -> None:
+    def __init__(self, env: PodmanEnv, directory: str, services: list[podman.Service]) -> None:
         self.env = env
-        self.directory = directory
-        self.service = env.new_service(name=f"w{os.path.basename(directory)}")
+        self.services = services
+        self.taken = ""
         self.proxy = Proxy(f"{directory}/proxy.sock", self.service)
         self.control = f"{directory}/ctl"
         os.makedirs(self.control)
         self.binds = (Bind(self.control, "/ctl"),)
         facts = podman.facts(podman.read())
         self.runtime = podman.Podman(self.proxy, "contract", env.layout, SystemClock(), boot_id="boot-1", facts=facts)
+
+    @property
+    def service(self) -> podman.Service:
+        """The newest service: all worlds of a run share one until a reboot."""
+        if not self.services:
+            self.services.append(self.env.new_service(name="contract"))
+        return self.services[-1]
 
     def fault(self, method: str, how: str) -> None:
         """See World."""
@@ -214,7 +221,8 @@ class RealWorld:
 
     def take_name(self, wanted: Pod) -> None:
         """See World."""
-        self.env.run("pod", "create", "--name", f"{wanted.name}_{wanted.namespace}_contract")
+        self.taken = f"{wanted.name}_{wanted.namespace}_contract"
+        self.env.run("pod", "create", "--name", self.taken)
 
     def vanish(self, target: str, kind: str) -> None:
         """See World."""
@@ -250,7 +258,8 @@ class RealWorld:
             os.kill(pid, signal.SIGKILL)
         self.settle(lambda: not any(_alive(pid) for pid in pids))
         self._forget_the_boot([f"/run/runc/{i}" for i in ids], names)
-        self.service = self.proxy.behind = self.env.new_service(name=f"b{os.path.basename(self.directory)}")
+        self.services.append(self.env.new_service(name=f"boot{len(self.services)}"))
+        self.proxy.behind = self.service
 
     def _forget_the_boot(self, states: Sequence[str], namespaces: Iterable[str]) -> None:
         """No mount and nothing of the run directories survives a boot."""
@@ -282,9 +291,9 @@ class RealWorld:
         self.proxy.mode = "pass"
         for seen in self.runtime.list():
             self.runtime.remove_pod(seen.id)
-        self.env.run("pod", "rm", "--all", "--force", "--time", "0")
+        if self.taken:
+            self.env.run("pod", "rm", "--force", "--time", "0", self.taken)
         self.proxy.close()
-        self.service.stop()
 
 
 def _alive(pid: int) -> bool:

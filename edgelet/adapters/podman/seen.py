@@ -186,8 +186,9 @@ def pod(row: Answer, infra: Answer | None, ips: tuple[str, ...]) -> ObservedPod:
     )
 
 
-def created_pod(answer: Answer) -> ObservedPod:
-    """The answer of pods/<id>/json for a pod that has not run yet."""
+def created_pod(told: Answer | list[Answer]) -> ObservedPod:
+    """The answer of pods/<id>/json for a pod that has not run yet; newer Podman wraps it in a list."""
+    answer = told[0] if isinstance(told, list) else told
     row = {
         "Id": answer["Id"],
         "Labels": answer.get("Labels"),
