@@ -30,6 +30,7 @@ START_SECONDS = 15.0
 CHECK_AGAIN_SECONDS = 30.0
 USER_CONF = "/etc/containers/containers.conf"
 STDERR_KEPT = 4096
+STDERR_MAX = 256 * 1024
 SILENT_MAX = 3
 DYING_SECONDS = 1.0
 
@@ -115,6 +116,7 @@ class Service:
             with self._changed:
                 self._calls -= 1
                 self._last_end = time.monotonic()
+                self._cut_stderr()
                 self._changed.notify_all()
 
     def failed(self, error: errors.RuntimeFailure) -> None:
@@ -222,7 +224,9 @@ class Service:
         threading.Thread(target=self._reap_when_idle, args=(self._child,), name="podman-idle", daemon=True).start()
 
     def _spawn(self, words: list[str]) -> subprocess.Popen[bytes]:
-        with open(self._stderr_path, "wb") as stderr:
+        # appended to, so that it can be cut short while Podman has it open
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
+        with open(os.open(self._stderr_path, flags, 0o600), "wb") as stderr:
             return subprocess.Popen(
                 words,
                 stdin=subprocess.DEVNULL,
@@ -268,6 +272,12 @@ class Service:
             child.kill()
             child.wait()
 
+    def _cut_stderr(self) -> None:
+        """What Podman has to say is for the next error message: it does not pile up in memory (/run)."""
+        with contextlib.suppress(OSError):
+            if self._state.own and os.stat(self._stderr_path).st_size > STDERR_MAX:
+                os.truncate(self._stderr_path, 0)
+
     @property
     def _stderr_path(self) -> str:
         return os.path.join(self._run_dir, "podman-service.log")
@@ -275,7 +285,8 @@ class Service:
     def _stderr(self) -> str:
         try:
             with open(self._stderr_path, "rb") as file:
-                return file.read(STDERR_KEPT).decode(errors="replace").strip()
+                file.seek(max(0, os.fstat(file.fileno()).st_size - STDERR_KEPT))
+                return file.read().decode(errors="replace").strip()
         except OSError:
             return ""
 
@@ -290,9 +301,10 @@ class Service:
         path = os.path.join(self._run_dir, "containers.conf")
         text = containers_conf.text(containers_conf.merged(_user_conf(), ours))
         os.makedirs(self._run_dir, mode=0o700, exist_ok=True)
-        with open(f"{path}.tmp", "w", encoding="utf-8") as file:
+        draft = f"{path}.{threading.get_ident()}"  # several threads may run podman commands at once
+        with open(draft, "w", encoding="utf-8") as file:
             file.write(text)
-        os.replace(f"{path}.tmp", path)
+        os.replace(draft, path)
         return path
 
 

@@ -215,3 +215,13 @@ def test_a_service_that_stands_still_is_replaced_after_three_calls(service: podm
             api.get("images/json", timeout=0.2)
     assert api.get("images/json")
     assert service.describe()["starts"] == 2
+
+
+def test_what_the_service_says_does_not_pile_up(service: podman.Service) -> None:
+    api = Api(service)
+    assert api.get("images/json")
+    path = os.path.join(os.path.dirname(str(service.describe()["socket"])), "podman-service.log")
+    with open(path, "ab") as file:
+        file.write(b"x" * 300_000)
+    assert api.get("images/json")
+    assert os.path.getsize(path) < 10_000
