@@ -16,7 +16,7 @@ from ..model.status import (
     Waiting,
 )
 from ..ports import Verdict
-from . import conditions, qos, restart, summary
+from . import conditions, qos, restart, summary, text
 from .memory import PodMemory
 from .view import Look, View, abandoned, finished, over, view
 
@@ -71,6 +71,7 @@ def _ips(facts: Facts) -> tuple[str, ...]:
 
 def _container(facts: Facts, seen: View, look: Look) -> ContainerStatus:
     known = facts.memory.of(look.container.name)
+    look = _treated_as_done(seen, look)
     state = _state(facts, seen, look)
     started = _started(facts, look)
     return ContainerStatus(
@@ -85,6 +86,13 @@ def _container(facts: Facts, seen: View, look: Look) -> ContainerStatus:
         container_id=f"podman://{look.instance.id}" if look.instance else "",
         log_path=look.instance.log_path if look.instance else "",
     )
+
+
+def _treated_as_done(seen: View, look: Look) -> Look:
+    """A regular init container whose instance was removed after it had done its work (3.13.4)."""
+    if not look.init or look.sidecar or look.instance is not None or not seen.initialised:
+        return look
+    return replace(look, end=Terminated(0, "Completed", message=text.INIT_STATUS_LOST))
 
 
 def _state(facts: Facts, seen: View, look: Look) -> ContainerState:
@@ -112,14 +120,11 @@ def _ran_before_only(facts: Facts, look: Look) -> bool:
 def _last(facts: Facts, look: Look, state: ContainerState) -> Terminated | None:
     known = facts.memory.of(look.container.name)
     if not isinstance(state, Terminated):
-        return known.last or (look.end if look.instance is None else None)
-    if not known.ended:
-        return known.last
+        return look.end if look.instance is None and look.end is not None else known.last
     if facts.observed is None or look.instance is None:
         return None
-    earlier = [c for c in facts.observed.containers if c.name == look.container.name and c.id != look.instance.id]
-    newest = max(earlier, key=lambda c: c.restart_count, default=None)
-    return restart.ended(newest, known) if newest else None
+    before = facts.observed.before(look.instance)
+    return restart.ended(before, known) if before else None
 
 
 def _verdict(facts: Facts, look: Look) -> Verdict | None:

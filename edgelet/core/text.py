@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from ..model.pod import Pod
 
+INIT_STATUS_LOST = (
+    "Unable to get init container status from container runtime and pod has been initialized,"
+    " treat it as exited normally"
+)
+"""Message of an init container that was removed after the pod had been initialised (3.13.4)."""
+
 
 def go_duration(seconds: float) -> str:
     """Seconds as Go prints a duration of whole seconds: 10s, 2m40s, 5m0s, 1h0m0s."""
