@@ -24,7 +24,7 @@ MAX_BYTES = 10 * 2**20
 """Size of the largest manifest (semantics 1.1.3)."""
 _CONTROL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TEMPLATE = re.compile(r"\{\{|\{%")
-_COMMENT = re.compile(r"^\s*#|^---", re.MULTILINE)
+_COMMENT = re.compile(r"^[ \t]*#|^---", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import json
 import re
 from collections.abc import Callable
@@ -12,8 +11,9 @@ from .tree import Node
 from .yaml_reader import MAX_DEPTH, MAX_EVENTS, ReadError, TooBig
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-_HEAD = re.compile(r"(?:[ \t\r\n]+|#[^\n]*\n)*")
-"""Blanks and comments before the first object: JSON has no comments, but files do."""
+_HEAD = re.compile(r"(?:[ \t\r\n]++|#[^\n]*+\n)*+")
+"""Blanks and comments before the first object: JSON has no comments, but files do. Possessive, as a
+backtracking one would remember each of a million lines."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _WORDS = {"true": True, "false": False, "null": None}
@@ -50,12 +50,16 @@ def read(text: str) -> list[Node]:
 class _Reader:
     def __init__(self, text: str) -> None:
         self._text = text
-        self._lines = [0, *(m.end() for m in re.finditer("\n", text))]
         self._count = 0
+        self._known = (0, 1, 0)
 
     def _place(self, at: int) -> tuple[int, int]:
-        line = bisect.bisect_right(self._lines, at)
-        return line, at - self._lines[line - 1] + 1
+        """Line and column, counted on from the place that was asked for last."""
+        since, line, start = self._known if at >= self._known[0] else (0, 1, 0)
+        line += self._text.count("\n", since, at)
+        start = max(start, self._text.rfind("\n", since, at) + 1)
+        self._known = (at, line, start)
+        return line, at - start + 1
 
     def _fail(self, message: str, at: int) -> ReadError:
         return ReadError(f"cannot read this as JSON: {message}", *self._place(at))

@@ -27,9 +27,9 @@ MAX_ERRORS = 20
 C_PARSER: Any = getattr(getattr(yaml, "cyaml", None), "CParser", None)
 """The parser of the C extension, None where PyYAML was built without it."""
 
-_APOSTROPHE = re.compile(r"(?<!\\)((?:\\\\)*)\\'")
-_STAND_IN = "\uf8f0"
-"""Stands for the backslash of an escaped apostrophe, which Go's scanner takes and libyaml does not."""
+_STAND_IN, _PAIR = "\uf8f0", "\uf8f1\uf8f1"
+"""The first stands for the backslash of an escaped apostrophe, which Go's scanner takes and libyaml
+does not; the second keeps escaped backslashes out of the way while those are looked for."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NEXT_DOCUMENT = re.compile(r"^---(?=[ \t\r\n]|$)", re.MULTILINE)
 
@@ -40,6 +40,10 @@ class ReadError(Exception):
     def __init__(self, message: str, line: int, column: int) -> None:
         super().__init__(message)
         self.message, self.line, self.column = message, line, column
+
+    def bare(self) -> ReadError:
+        """The same without its traceback, whose frames would keep the whole text alive."""
+        return type(self)(self.message, self.line, self.column)
 
 
 class TooBig(ReadError):
@@ -66,11 +70,11 @@ def read(text: str) -> Result:
                 result.documents.append(node)
             return result
         except TooBig as error:
-            result.errors.append((len(result.documents) + 1, error))
+            result.errors.append((len(result.documents) + 1, error.bare()))
             return result
         except ReadError as error:
             result.documents.append(None)
-            result.errors.append((len(result.documents), error))
+            result.errors.append((len(result.documents), error.bare()))
             skip = _after_error(rest, error.line - line, budget.document - line)
             if skip is None or len(result.errors) >= MAX_ERRORS:
                 return result
@@ -79,9 +83,9 @@ def read(text: str) -> Result:
 
 
 def _hide_apostrophes(text: str) -> str:
-    if "\\'" not in text or _STAND_IN in text:
+    if "\\'" not in text or _STAND_IN in text or _PAIR in text:
         return text
-    return _APOSTROPHE.sub(lambda m: m.group(1) + _STAND_IN + "'", text)
+    return text.replace("\\\\", _PAIR).replace("\\'", _STAND_IN + "'").replace(_PAIR, "\\\\")
 
 
 def _after_error(text: str, line: int, begun: int) -> int | None:
