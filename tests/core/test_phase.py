@@ -61,14 +61,14 @@ def facts(of: Pod, observed: ObservedPod | None, remembered: PodMemory | None = 
     return replace(Facts(of, observed, remembered, WALL), **fields)  # type: ignore[arg-type]
 
 
-def never(*containers: Container, **fields: object) -> Pod:
+def never(*containers: Container, inits: tuple[Container, ...] = ()) -> Pod:
     """A pod of policy Never."""
-    return pod(*containers, restart_policy="Never", **fields)
+    return pod(*containers, inits=inits, restart_policy="Never")
 
 
-def on_failure(*containers: Container, **fields: object) -> Pod:
+def on_failure(*containers: Container, inits: tuple[Container, ...] = ()) -> Pod:
     """A pod of policy OnFailure."""
-    return pod(*containers, restart_policy="OnFailure", **fields)
+    return pod(*containers, inits=inits, restart_policy="OnFailure")
 
 
 PHASES = [
