@@ -123,7 +123,7 @@ class _Listing:
             self._show_table(found)
             return
         items = [{"apiVersion": "v1", "kind": found["kind"].removesuffix("List"), **i} for i in found["items"]]
-        if self._args.output == "name":
+        if self._args.output == "name" or self._args.watch:
             printing.emit("".join(self._one(item) for item in items))
             return
         whole = items[0] if len(wanted) == 1 and items else printing.as_list(items)

@@ -19,6 +19,7 @@ import yaml
 
 from edgelet import __version__, ports
 from edgelet.adapters.logs.reader import LogReader
+from edgelet.cli import client
 from edgelet.cli import logs as logs_command
 from edgelet.cli.get import Usage
 from edgelet.cli.main import COMMANDS, main
@@ -401,3 +402,78 @@ def test_the_socket_can_be_named_before_and_after_the_command(rig: Rig, edgelet:
     assert edgelet("get", "pods", "--socket", rig.socket)[0] == 0
     code, _, err = edgelet("get", "pods")
     assert (code, "/nowhere" in err) == (1, True)
+
+
+def test_a_watch_is_told_to_list_again(rig: Rig, edgelet: Edgelet, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(rig)
+    expired = {"type": "ERROR", "object": {"reason": "Expired", "message": "too old resource version", "code": 410}}
+    bookmark = {"type": "BOOKMARK", "object": {}}
+    monkeypatch.setattr(client.Client, "lines", lambda *_: iter([bookmark, expired]))
+    code, out, err = edgelet("get", "pods", "-w")
+    assert (code, err) == (1, "Error from server (Expired): too old resource version\n")
+    assert out.startswith("NAME ")
+
+
+def test_a_watch_prints_whole_objects_too(rig: Rig) -> None:
+    rig.store.put(pod(), running())
+    with Process("get", "pods", "-w", "-o", "name") as watch:
+        assert watch.line() == "pod/web-edge1\n"
+        rig.store.put(pod(), running(1))
+        assert watch.line() == "pod/web-edge1\n"
+    with Process("get", "pods", "-w", "-o", "yaml") as watch:
+        for _ in range(2):
+            assert [watch.line(), watch.line()] == ["---\n", "apiVersion: v1\n"]
+            rig.store.put(pod(), running(2))
+            while not watch.line().startswith("  startTime"):
+                pass
+
+
+def test_sources_as_json_and_yaml(rig: Rig, edgelet: Edgelet) -> None:
+    for form, read in (("json", json.loads), ("yaml", yaml.safe_load)):
+        assert read(edgelet("get", "sources", "-o", form)[1])["items"][0]["name"] == "file"
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (PermissionError(13, "x"), "permission denied; be root, or join the group edgelet"),
+        (FileNotFoundError(2, "x"), "it is not running; start it"),
+        (ConnectionRefusedError(111, "x"), "it is not running; start it"),
+        (TimeoutError(), "no answer within 30 s"),
+        (OSError(5, "odd"), "odd"),
+    ],
+)
+def test_why_the_agent_cannot_be_reached(error: Exception, says: str) -> None:
+    assert says in client.unreachable("/s", error)
+
+
+def test_an_answer_that_is_no_status_is_shown_as_it_is() -> None:
+    assert client.status_of(b"Bad Request\n", 400) == {"message": "Bad Request", "code": 400}
+    assert str(client.ApiFailure(client.status_of(b"oops", 502))) == "Error from server: oops"
+
+
+def test_an_agent_that_stops_ends_a_stream_with_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def readline(self) -> bytes:
+            raise ConnectionResetError
+
+        def read1(self, _size: int) -> bytes:
+            raise ConnectionResetError
+
+    monkeypatch.setattr(client.Client, "_open", lambda *_: Broken())
+    for stream in (client.Client("/s").lines("/x"), client.Client("/s").chunks("/x")):
+        with pytest.raises(client.AgentDown, match="the agent at /s went away"):
+            list(stream)
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(rig: Rig) -> None:
+    for number in range(400):
+        rig.store.put(pod(f"p{number}"), running())
+    many = subprocess.Popen(command("get", "pods", "-o", "yaml"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert many.stdout is not None
+    many.stdout.read(10)
+    many.stdout.close()
+    assert many.stderr is not None
+    assert many.stderr.read() == b""
+    many.stderr.close()
+    assert many.wait(30) == 0

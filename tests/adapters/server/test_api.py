@@ -8,6 +8,7 @@ import json
 import os
 import socket
 import stat
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from typing import Any
 import pytest
 
 from edgelet import errors, ports
-from edgelet.adapters.server import api, peers
+from edgelet.adapters.server import api, peers, resources
 from edgelet.adapters.server.api import ApiServer
 from edgelet.adapters.server.peers import Role, User
 from edgelet.cli.client import TABLE, ApiFailure
@@ -36,12 +37,11 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 
 def raw(rig: Rig, request: bytes) -> bytes:
-    """Whatever is answered to these bytes."""
+    """Whatever is answered to these bytes, up to the server's closing."""
     with socket.socket(socket.AF_UNIX) as plain:
         plain.settimeout(20)
         plain.connect(rig.socket)
         plain.sendall(request)
-        plain.shutdown(socket.SHUT_WR)
         answer = b""
         while part := plain.recv(65536):
             answer += part
@@ -345,6 +345,86 @@ def test_who_is_there_is_asked_of_the_kernel() -> None:
     with ours, theirs:
         assert peers.user(ours, "no-such-group-here") == User(f"uid:{os.getuid()}", Role.ADMIN)
     assert peers.group_id("no-such-group-here") is None
+
+
+class Caller:
+    """A socket whose other end is somebody else."""
+
+    def __init__(self, uid: int, gid: int, groups: tuple[int, ...] | None) -> None:
+        self._answers = {
+            socket.SO_PEERCRED: struct.pack("3i", 1, uid, gid),
+            59: None if groups is None else struct.pack(f"{len(groups)}I", *groups),
+        }
+
+    def getsockopt(self, _level: int, option: int, _size: int) -> bytes:
+        """See socket.socket."""
+        answer = self._answers[option]
+        if answer is None:
+            raise OSError("not supported")
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("uid", "gid", "groups", "role"),
+    [
+        (0, 5, (), Role.ADMIN),
+        (4_000_000, 44, (), Role.VIEW),
+        (4_000_000, 5, (6, 44), Role.VIEW),
+        (4_000_000, 44, None, Role.VIEW),
+        (4_000_000, 5, (6,), Role.NONE),
+        (4_000_000, 5, None, Role.NONE),
+    ],
+)
+def test_root_is_admin_and_members_of_the_group_may_look(
+    monkeypatch: pytest.MonkeyPatch, uid: int, gid: int, groups: tuple[int, ...] | None, role: Role
+) -> None:
+    monkeypatch.setattr(peers, "group_id", {"edgelet": 44}.get)
+    caller: Any = Caller(uid, gid, groups)
+    assert peers.user(caller, "edgelet") == User(f"uid:{uid}", role)
+    assert peers.user(caller, "other").role is (Role.ADMIN if uid == 0 else Role.NONE)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "says"),
+    [
+        (errors.NotFound("pod x is not known here"), 404, "pod x is not known here"),
+        (errors.Conflict("the name is taken"), 409, "the name is taken"),
+        (errors.StateError("cannot write /x: full"), 500, "cannot write /x: full"),
+        (ZeroDivisionError("secret"), 500, "the agent's log says more"),
+    ],
+)
+def test_trouble_behind_an_order_is_a_status_object(rig: Rig, error: Exception, code: int, says: str) -> None:
+    def broken(key: object) -> None:
+        raise error
+
+    rig.store.put(pod(), running())
+    rig.control.stop = broken  # type: ignore[method-assign]
+    with pytest.raises(ApiFailure, match=says) as refused:
+        rig.client.post("/apis/edgelet.io/v1/namespaces/default/pods/web-edge1/stop")
+    assert refused.value.code == code
+    assert "secret" not in str(refused.value)
+
+
+def test_a_watch_that_allows_it_gets_bookmarks(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resources, "BOOKMARK_SECONDS", 0.01)
+    watch = Watch(rig, PODS, allowWatchBookmarks="true")
+    bookmark = watch.wait(1)[0]
+    version = str(rig.store.list()[0])
+    assert bookmark == {
+        "type": "BOOKMARK",
+        "object": {"kind": "Pod", "apiVersion": "v1", "metadata": {"resourceVersion": version}},
+    }
+
+
+def test_a_client_that_leaves_ends_its_watch(rig: Rig) -> None:
+    with socket.socket(socket.AF_UNIX) as plain:
+        plain.connect(rig.socket)
+        plain.sendall(b"GET /api/v1/pods?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert plain.recv(1000).startswith(b"HTTP/1.1 200 OK")
+        rig.store.put(pod(), running())
+        assert b"ADDED" in plain.recv(10_000)
+    rig.store.put(pod(), running(1))
+    assert rig.client.get(PODS)
 
 
 def test_a_second_agent_does_not_take_the_socket_of_a_living_one(rig: Rig) -> None:
