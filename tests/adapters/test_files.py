@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -18,6 +19,8 @@ from edgelet import durable
 from edgelet.adapters.files import FileSource, hints, scan, source
 from edgelet.model.sources import FileState
 from edgelet.ports import Snapshot
+from tests.fakes import FakeClock
+from tests.support.shaky import PowerCut, ShakyFiles
 from tests.support.sources import NODE, Box, Sink, box, manifest, many
 
 IN_Q_OVERFLOW = 0x4000
@@ -549,6 +552,35 @@ def test_a_full_disk_stops_no_pod_and_is_said(here: Box, monkeypatch: pytest.Mon
     assert here.sink.errors() == []
     os.rename(here.path, here.tmp / "away")
     assert here.start().sink.images() == {"web": "one"}
+
+
+def test_power_cut_at_any_operation_leaves_a_last_good_version_whole(tmp_path: Path) -> None:
+    """Two versions taken in, the power cut at every operation, then the file is broken: one of the two runs."""
+
+    def look(files: ShakyFiles, text: str) -> dict[str, str]:
+        sink = Sink()
+        made = FileSource(str(tmp_path / "manifests"), NODE, sink, FakeClock(), "/var/sources", files=files)
+        (tmp_path / "manifests" / "web.yaml").write_text(text)
+        try:
+            made.begin()
+        finally:
+            made.stop()
+        return sink.images()
+
+    (tmp_path / "manifests").mkdir()
+    whole = ShakyFiles()
+    for image in ("one", "two"):
+        look(whole, manifest("web", image))
+    for cut in range(len(whole.operations) + 1):
+        files = ShakyFiles(cut_after=cut)
+        done: list[str] = []
+        with contextlib.suppress(PowerCut):
+            for image in ("one", "two"):
+                look(files, manifest("web", image))
+                done.append(image)
+        for booted in files.after_power_cut():
+            found = look(booted, "kind: [").get("web", "")
+            assert found in [["", "one"], ["one", "two"], ["two"]][len(done)]
 
 
 # -- the thread -------------------------------------------------------------------------------

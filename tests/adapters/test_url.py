@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import shutil
@@ -23,6 +24,7 @@ from edgelet.adapters.url.source import display, source_name
 from tests.fakes import FakeClock
 from tests.support import web
 from tests.support.certificates import Authority
+from tests.support.shaky import PowerCut, ShakyFiles
 from tests.support.sources import NODE, Sink, manifest, many
 from tests.support.web import Answer, Request, WebServer
 
@@ -61,11 +63,15 @@ class Box:
             self.sink,
             self.clock,
             str(self.tmp / "store"),
-            fetch=lambda validators: self.fetcher(validators),
+            fetch=self.fetch,
             draw=lambda: 0.5,
         )
         self.source.begin()
         return self.source
+
+    def fetch(self, validators: Validators) -> Reply:
+        """By the fetcher of the moment."""
+        return self.fetcher(validators)
 
     def poll(self, reply: Answer | None = None) -> dict[str, str]:
         """The next request, whenever it is due; `reply` is what the server says from now on."""
@@ -293,6 +299,35 @@ def test_pain_220_after_a_reboot_without_link_the_last_known_good_pods_run_at_on
     assert box.sink.last.pods == before
 
 
+def test_power_cut_at_any_operation_leaves_whole_last_known_good_pods(tmp_path: Path) -> None:
+    """Replies one, then two, the power cut at every operation, then no link: pods of one of them run."""
+
+    def boot(files: ShakyFiles, *images: str) -> tuple[list[str], dict[str, str]]:
+        sink, clock, replies = Sink(), FakeClock(), iter(images)
+        done: list[str] = []
+
+        def fetch(_: Validators) -> Reply:
+            return Reply(manifest("web", next(replies)).encode())
+
+        made = UrlSource("http://x/", NODE, sink, clock, "/var/sources", fetch=fetch, files=files)
+        made.begin()
+        with contextlib.suppress(PowerCut):
+            for image in images:
+                clock.advance(made.wake_at() - clock.monotonic())
+                made.step()
+                done.append(image)
+        return done, sink.images()
+
+    whole = ShakyFiles()
+    boot(whole, "one", "two")
+    for cut in range(len(whole.operations) + 1):
+        files = ShakyFiles(cut_after=cut)
+        done, _ = boot(files, "one", "two")
+        for booted in files.after_power_cut():
+            found = boot(booted)[1].get("web", "")
+            assert found in [["", "one"], ["one", "two"], ["two"]][len(done)]
+
+
 def test_a_box_with_last_known_good_waits_for_its_turn(box: Box) -> None:
     box.poll()
     box.start()
@@ -430,6 +465,15 @@ def test_https_with_an_own_authority(tmp_path: Path, authority: Authority) -> No
         assert box.poll() == {"web": "one"}
         box.poll()
         assert (len(server.requests), server.connections) == (2, 1)
+
+
+def test_304s_share_one_connection_and_its_handshake(tmp_path: Path, authority: Authority) -> None:
+    with secure(authority) as server:
+        box = Box(tmp_path, server, Access(ca_file=authority.ca))
+        box.poll(web.answer(manifest("web"), ETag='"1"'))
+        for _ in range(3):
+            box.poll(web.answer(status="304 Not Modified", Content_Length=""))
+        assert (len(server.requests), server.connections) == (4, 1)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def answer(body: str | bytes = b"", status: str = "200 OK", **headers: str) -> A
     data = body.encode() if isinstance(body, str) else body
     lines = {"Content-Length": str(len(data)), **{k.replace("_", "-"): v for k, v in headers.items()}}
     head = f"HTTP/1.1 {status}\r\n" + "".join(f"{k}: {v}\r\n" for k, v in lines.items() if v) + "\r\n"
-    return Answer((head.encode() + data,), keep=bool(lines["Content-Length"]))
+    return Answer((head.encode() + data,), keep=bool(lines["Content-Length"]) or status[:3] in {"204", "304"})
 
 
 def zipped(body: str) -> Answer:

@@ -25,8 +25,8 @@ PLACE_KEY = "/"
 class Kept:
     """The store of one file source whose configured path is `path`."""
 
-    def __init__(self, store_dir: str, path: str) -> None:
-        self._store = durable.Store(os.path.join(store_dir, "file"))
+    def __init__(self, store_dir: str, path: str, files: durable.Files) -> None:
+        self._store = durable.Store(os.path.join(store_dir, "file"), files=files)
         self._path = path
         self._place: Place | None = None
         self._forgotten: set[str] = set()

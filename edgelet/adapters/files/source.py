@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ... import durable
 from ...core import lastgood
 from ...model.problems import Problem
 from ...model.sources import FileState, SourceState
@@ -52,13 +53,14 @@ class FileSource:
         check_frequency: float = 20.0,
         strict: bool = False,
         decode: Decode | None = None,
+        files: durable.Files = durable.DISK,
     ) -> None:
         self._root = scan.Root(path)
         self._sink = sink
         self._clock = clock
         self._check_frequency = check_frequency
         self._decode = decode or _decoder(node_name, strict)
-        self._kept = Kept(store_dir, self._root.path)
+        self._kept = Kept(store_dir, self._root.path, files)
         self._ear = Ear()
         self._thread = threading.Thread(target=self._run, name="source-file", daemon=True)
         self._records: dict[str, Record] = {}

@@ -138,6 +138,8 @@ class Fetcher:
         if response.status_code == 304:
             if not held.headers():
                 raise FetchError("the server answers 304 (not modified) though nothing was asked that way")
+            # Read to its end, empty as it is: else the connection, and its TLS handshake, would be thrown away.
+            response.raw.read()
             return Reply(None, held)
         if response.status_code != 200:
             raise failures.status(response.status_code, response.reason or "", response.headers)

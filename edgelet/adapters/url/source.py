@@ -79,6 +79,7 @@ class UrlSource:
         decode: Decode | None = None,
         fetch: Fetch | None = None,
         draw: Callable[[], float] = random.random,
+        files: durable.Files = durable.DISK,
     ) -> None:
         self.name = source_name(url)
         self._shown = display(url)
@@ -89,9 +90,9 @@ class UrlSource:
         self._fetcher = Fetcher(url, access)
         self._fetch = fetch or self._fetcher
         self._draw = draw
-        self._store = _store(store_dir)
+        self._store = _store(store_dir, files)
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"source-{self.name}", daemon=True)
+        self._thread: threading.Thread | None = None
         self._versions: tuple[bytes, ...] = ()
         self._outcome = lastgood.Outcome(())
         self._unsaved = False
@@ -109,6 +110,7 @@ class UrlSource:
     def start(self) -> None:
         """See ports.Source."""
         self.begin()
+        self._thread = threading.Thread(target=self._run, name=f"source-{self.name}", daemon=True)
         self._thread.start()
 
     def begin(self) -> None:
@@ -122,7 +124,7 @@ class UrlSource:
         """See ports.Source."""
         self._stopping.set()
         self._fetcher.abort()
-        if self._thread.is_alive():
+        if self._thread is not None:
             self._thread.join(5.0)
         self._fetcher.close()
 
@@ -283,8 +285,8 @@ def _says_nothing(data: bytes) -> str:
     return ""
 
 
-def _store(store_dir: str) -> durable.Store:
-    return durable.Store(os.path.join(store_dir, "http"))
+def _store(store_dir: str, files: durable.Files = durable.DISK) -> durable.Store:
+    return durable.Store(os.path.join(store_dir, "http"), files=files)
 
 
 def _decoder(node_name: str, strict: bool) -> Decode:
