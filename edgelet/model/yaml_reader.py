@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from . import scalars, tree
+from .python_parser import PythonParser
 from .tree import Node
 
 MAX_EVENTS = 50_000
@@ -150,15 +151,6 @@ def _documents(text: str, first_line: int, budget: _Budget) -> Iterator[Node | N
 
 def _parser(text: str) -> Any:
     return PythonParser(text) if C_PARSER is None else C_PARSER(text)
-
-
-class PythonParser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):
-    """PyYAML's own parser in Python, for machines without the C extension."""
-
-    def __init__(self, text: str) -> None:
-        yaml.reader.Reader.__init__(self, text)
-        yaml.scanner.Scanner.__init__(self)
-        yaml.parser.Parser.__init__(self)
 
 
 class _Builder:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 
 import pytest
-import yaml
 
 from edgelet.model import yaml_reader
 from edgelet.model.tree import Node
@@ -115,9 +114,9 @@ def test_alias_bomb_is_refused_at_once() -> None:
     text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
     for n in range(1, 12):
         text += f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n"
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert "unfold to more than" in error(text).message
-    assert time.perf_counter() - begin < 1
+    assert time.process_time() - begin < 1
 
 
 def test_chain_of_aliases_cannot_build_depth() -> None:
@@ -134,10 +133,10 @@ def test_nesting_is_bounded() -> None:
 
 
 def test_events_are_bounded_before_a_tree_exists(parser: str) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     found = error("- [a, b]\n" * 800_000 if parser == "c" else "- [a, b]\n" * 20_000)
     assert f"more than {yaml_reader.MAX_EVENTS} values" in found.message
-    assert time.perf_counter() - begin < (1 if parser == "c" else 20)
+    assert time.process_time() - begin < (1 if parser == "c" else 20)
 
 
 @pytest.mark.parametrize(
@@ -158,5 +157,6 @@ def test_words_for_broken_yaml(text: str, said: str) -> None:
     assert said in error(text).message
 
 
-def test_the_python_parser_is_one_of_pyyaml() -> None:
-    assert isinstance(yaml_reader.PythonParser("a: 1"), yaml.parser.Parser)
+def test_tabs_may_stand_where_no_indentation_begins() -> None:
+    text = "a:\t1\nb: [\t1,\t2]\nc: x\t\ty\n  \tz\nd: |\t# text\n  e\n"
+    assert only(text).plain() == {"a": 1, "b": [1, 2], "c": "x\t\ty z", "d": "e\n"}
