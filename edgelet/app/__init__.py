@@ -85,7 +85,7 @@ class _Main:
         self._finish()
 
     def _start(self, started: list[Callable[[], None]]) -> None:
-        """Each part's stop is noted as soon as it runs; sources speak before the first list is in."""
+        """Each part's stop is noted as soon as it runs; the first list is under way while the sources speak."""
         base, engine = self._a.base, self._a.engine
         base.event_file.load()
         started += [base.event_file.flush, base.service.stop]
@@ -93,7 +93,6 @@ class _Main:
             (engine.exits.start, engine.exits.stop),
             (engine.prober.start, engine.prober.stop),
             (engine.puller.start, engine.puller.stop),
-            (self._a.server.start, self._a.server.stop),
             (engine.observer.start, engine.observer.stop),
             (self._a.rotator.start, self._a.rotator.stop),
             *((s.start, s.stop) for s in self._a.sources.all),
@@ -101,8 +100,17 @@ class _Main:
             start()
             started.append(stop)
         started.append(self._stop_workers)
+        self._serve(started)
         log.info("edgelet %s runs on node %s, API at %s", __version__, base.node.name, base.settings.socket)
         self._notify.ready(f"node {base.node.name}")
+
+    def _serve(self, started: list[Callable[[], None]]) -> None:
+        """The server comes last: pods do not wait for its import."""
+        from . import serving
+
+        server = serving.server(self._a)
+        server.start()
+        started.append(server.stop)
 
     def _stop_workers(self) -> None:
         for key in self._a.engine.workers.stop(WORKERS_SECONDS):

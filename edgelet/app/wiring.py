@@ -1,4 +1,4 @@
-"""Builds the agent from its settings: adapters, engine, server; nothing is started here."""
+"""Builds the agent from its settings: adapters and engine; nothing is started here."""
 
 from __future__ import annotations
 
@@ -13,11 +13,8 @@ from ..adapters import podman
 from ..adapters.event_file import EventFile
 from ..adapters.exits import CONMON_DIED, ExitWatcher
 from ..adapters.files import FileSource
-from ..adapters.logs.reader import LogReader
 from ..adapters.logs.rotation import LogRotator, Policy
 from ..adapters.runtime_exec import OciExec
-from ..adapters.server.api import ApiServer
-from ..adapters.server.contracts import Services
 from ..adapters.submitted import Submitted
 from ..adapters.url import Access, UrlSource, prune
 from ..adapters.url.source import source_name
@@ -35,7 +32,7 @@ from ..engine.store import StatusStore
 from ..engine.workers import Workers
 from ..model.layout import Layout
 from ..model.pod import PodKey
-from . import control, execs, machine
+from . import machine
 from .orphans import Orphans
 
 log = logging.getLogger(__name__)
@@ -132,7 +129,6 @@ class Agent:
     base: Base
     engine: Engine
     sources: Sources
-    server: ApiServer
     rotator: LogRotator
 
 
@@ -141,13 +137,13 @@ def build(settings: config.Settings) -> Agent:
     base = _base(settings)
     engine = _engine(base, _order(settings))
     sources = _sources(base, engine.director)
-    server = _server(base, engine, sources)
     rotator = LogRotator(
         base.clock,
         lambda: engine.observer.all().values(),
         Policy(settings.container_log_max_size, settings.container_log_max_files),
+        period=settings.container_log_monitor_interval,
     )
-    return Agent(base, engine, sources, server, rotator)
+    return Agent(base, engine, sources, rotator)
 
 
 def _base(settings: config.Settings) -> Base:
@@ -166,7 +162,6 @@ def _base(settings: config.Settings) -> Base:
         clock,
         boot_id=boot_id,
         facts=podman.facts(host),
-        log_max=settings.container_log_max_size,
         warn=_warner(events),
     )
     return Base(
@@ -300,29 +295,3 @@ def _owner_of(director: Director) -> Callable[[PodKey], str | None]:
         return pod.source if pod is not None else None
 
     return owner_of
-
-
-def _server(base: Base, engine: Engine, sources: Sources) -> ApiServer:
-    notes = tuple(n for n in (base.node.warning, *base.settings.warnings) if n)
-    parts = control.Parts(
-        node=base.node.name,
-        clock=base.clock,
-        director=engine.director,
-        workers=engine.workers,
-        observer=engine.observer,
-        sources=sources.all,
-        service=base.service.describe,
-        version=lambda: "",
-        beat=lambda: base.beat.at,
-        notes=notes,
-    )
-    services = Services(
-        store=base.store,
-        events=base.events,
-        control=control.Control(parts),
-        logs=LogReader(base.layout),
-        execs=execs.Execs(engine.observer, engine.director, engine.runner),
-        clock=base.clock,
-        node_name=base.node.name,
-    )
-    return ApiServer(base.settings.socket, services)

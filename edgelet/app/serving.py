@@ -1,0 +1,37 @@
+"""Builds the API server. Imported once the engine runs: its library is the larger half of the start."""
+
+from __future__ import annotations
+
+from ..adapters.logs.reader import LogReader
+from ..adapters.server.api import ApiServer
+from ..adapters.server.contracts import Services
+from . import control, execs
+from .wiring import Agent
+
+
+def server(agent: Agent) -> ApiServer:
+    """The API server of a running agent."""
+    base, engine = agent.base, agent.engine
+    notes = tuple(n for n in (base.node.warning, *base.settings.warnings) if n)
+    parts = control.Parts(
+        node=base.node.name,
+        clock=base.clock,
+        director=engine.director,
+        workers=engine.workers,
+        observer=engine.observer,
+        sources=agent.sources.all,
+        service=base.service.describe,
+        version=lambda: "",
+        beat=lambda: base.beat.at,
+        notes=notes,
+    )
+    services = Services(
+        store=base.store,
+        events=base.events,
+        control=control.Control(parts),
+        logs=LogReader(base.layout),
+        execs=execs.Execs(engine.observer, engine.director, engine.runner),
+        clock=base.clock,
+        node_name=base.node.name,
+    )
+    return ApiServer(base.settings.socket, services)
