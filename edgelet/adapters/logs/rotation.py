@@ -42,7 +42,7 @@ class Policy:
 
 
 class LogRotator:
-    """One thread that looks at all logs every ten seconds.
+    """One thread that looks at all logs every `period` seconds (kubelet: ten).
 
     `pods` gives what runs (newest observation).  `links_dir` "" or a directory such as
     /var/log/containers that is to hold one symbolic link per running container (6.4.2).
@@ -54,7 +54,9 @@ class LogRotator:
         pods: Callable[[], Iterable[ObservedPod]],
         policy: Policy | None = None,
         links_dir: str = "",
+        period: float = PERIOD_SECONDS,
     ) -> None:
+        self._period = period
         self._clock = clock
         self._pods = pods
         self._policy = policy or Policy()
@@ -87,7 +89,7 @@ class LogRotator:
             links.sync(self._links, pods)
 
     def _run(self) -> None:
-        while not self._end.wait(PERIOD_SECONDS):
+        while not self._end.wait(self._period):
             try:
                 self.pass_once()
             except Exception:  # guard
