@@ -25,7 +25,6 @@ from .times import Times
 
 log = logging.getLogger(__name__)
 
-DEFAULT_LOG_MAX = 10 * 1024 * 1024
 CREATE_SECONDS = 120.0
 
 Warn = Callable[[PodKey, str], None]
@@ -39,9 +38,8 @@ class Podman:
     """See ports.Runtime. Thread-safe.
 
     connection: where Podman answers.  owner: id of this agent (label and name suffix).  layout:
-    paths of logs.  facts: what the host can apply.  boot_id: written on what we create.  log_max:
-    size in bytes at which our own rotation works; Podman's net is twice that.  warn: told what a
-    container has to go without.
+    paths of logs.  facts: what the host can apply.  boot_id: written on what we create.  warn: told
+    what a container has to go without.
     """
 
     def __init__(
@@ -53,7 +51,6 @@ class Podman:
         *,
         boot_id: str,
         facts: spec.HostFacts | None = None,
-        log_max: int = DEFAULT_LOG_MAX,
         network: str = "podman",
         warn: Warn = _to_log,
     ) -> None:
@@ -62,7 +59,6 @@ class Podman:
         self._naming = spec.Naming(owner, boot_id)
         self._layout = layout
         self._facts = facts or spec.HostFacts()
-        self._log_cap = 2 * log_max
         self._network = network
         self._warn = warn
         self._memory = _Memory(Times(clock))
@@ -103,7 +99,7 @@ class Podman:
         """See ports.Runtime."""
         path = self._layout.log_path(pod.namespace, pod.name, pod.uid, container.name, restart_count)
         _make_log_dir(path)
-        instance = spec.Instance(sandbox.id, restart_count, binds, path, self._log_cap, self._facts)
+        instance = spec.Instance(sandbox.id, restart_count, binds, path, self._facts)
         body = spec.container_body(pod, container, instance, self._naming)
         for sentence in spec.dropped_limits(container, self._facts):
             self._warn(pod.key, sentence)

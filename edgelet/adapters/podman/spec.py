@@ -24,6 +24,12 @@ MIN_QUOTA_US = 1_000
 MIN_SHARES, MAX_SHARES = 2, 262_144
 PROPAGATION = {"None": "rprivate", "HostToContainer": "rslave", "Bidirectional": "rshared"}
 HOSTNAME_MAX = 63
+LOG_UNLIMITED = 1 << 62
+"""Bytes of a log at which conmon throws the file away: never, whatever containers.conf says.
+
+conmon counts since the container's start and knows nothing of our rotation, so any cap that is ever
+reached loses lines that were not rotated yet.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +137,6 @@ class Instance:
     restart_count: int
     binds: tuple[Bind, ...]
     log_path: str
-    log_cap: int
     facts: HostFacts = HostFacts()
 
 
@@ -173,8 +178,7 @@ def hook_text(hook: object) -> str:
 
 
 def _log(instance: Instance) -> Body:
-    # Podman's cap throws the file away: it is a net below our own rotation, at twice the size
-    return {"driver": "k8s-file", "path": instance.log_path, "size": instance.log_cap}
+    return {"driver": "k8s-file", "path": instance.log_path, "size": LOG_UNLIMITED}
 
 
 def _process(container: Container) -> Body:

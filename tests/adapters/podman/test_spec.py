@@ -41,7 +41,7 @@ def pod(*containers: Container, **fields: object) -> Pod:
 
 
 def instance(*binds: Bind, facts: spec.HostFacts = FACTS) -> spec.Instance:
-    return spec.Instance("podid", 3, binds, "/logs/web/3.log", 20 << 20, facts)
+    return spec.Instance("podid", 3, binds, "/logs/web/3.log", facts)
 
 
 FULL = container(
