@@ -20,12 +20,17 @@ class NotStarted(errors.EdgeletError):
 
 def add_parser(subparsers: Any) -> None:
     """Add `exec`."""
-    parser = subparsers.add_parser("exec", help="run a command in a container", allow_abbrev=False)
+    parser = subparsers.add_parser(
+        "exec",
+        help="run a command in a container",
+        usage="edgelet exec POD [-c CONTAINER] [-i] [-t] [-n NS] [--socket PATH] -- CMD ARG...",
+        allow_abbrev=False,
+    )
     parser.add_argument("pod", metavar="POD")
     parser.add_argument("-c", "--container", default="", help="which container of the pod")
     parser.add_argument("-i", "--stdin", action="store_true", help="hand standard input to the command")
     parser.add_argument("-t", "--tty", action="store_true", help="give the command a terminal")
-    parser.add_argument("argv", nargs="*", metavar="-- CMD ARG...", help="the command")
+    # cli.main keeps what stands after "--" in args.argv.
     names.add_namespace(parser)
     api.add_socket(parser)
 
@@ -35,16 +40,16 @@ def run(args: argparse.Namespace) -> int:
     if not args.argv:
         raise NotStarted("cannot execute: no command given; write it after --, as in: edgelet exec POD -- ls")
     client = api.connect(args)
-    name = names.full_name(client, args.namespace, args.pod)
+    pod = names.find(client, args.namespace, args.pod)
     tty = args.tty and sys.stdin.isatty()
     if args.tty and not tty:
         print("Unable to use a TTY - input is not a terminal", file=sys.stderr)
     query = [("command", word) for word in args.argv]
-    query += [("container", args.container)] if args.container else []
+    query += [("container", args.container or names.default_container(pod))]
     query += [("stdout", "true"), ("stderr", "true"), ("stdin", _flag(args.stdin)), ("tty", _flag(tty))]
     from . import exec_stream  # tornado's WebSocket client is only needed here
 
-    path = f"{api.pod_path(args.namespace, name)}/exec"
+    path = f"{api.pod_path(args.namespace, pod['metadata']['name'])}/exec"
     return _exit_code(exec_stream.run(client.path, path, query, args.stdin, tty))
 
 

@@ -74,10 +74,10 @@ def _query(args: argparse.Namespace) -> dict[str, str | int]:
 
 
 def _containers(args: argparse.Namespace, pod: dict[str, Any]) -> list[str]:
-    """Whose logs: the named one, all, or [""] = the server's choice."""
+    """Whose logs: the named one, all, or the default one."""
     given = args.container or args.name or ""
     if not args.all_containers:
-        return [given]
+        return [given or names.default_container(pod)]
     if given or args.follow:
         raise Usage("cannot use --all-containers with a container or --follow: leave one out")
     spec = pod["spec"]

@@ -32,13 +32,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code: 0 good, 1 failed (status: degraded), 2 wrong usage (status: agent down)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     command = _command(arguments)
+    arguments, inner = _split(arguments) if command == "exec" else (arguments, [])
     module = _module(command) if command else None
     parser = _parser(module)
     args, unknown = parser.parse_known_args(arguments)
     if module is None:
         parser.print_help()
         return 2
-    args.unknown = unknown
+    args.unknown, args.argv = unknown, inner
     if unknown and command != "run":  # run tells unknown flags together with its other mistakes
         parser.error(f"unknown argument: {' '.join(unknown)}")
     return _guarded(module, args)
@@ -65,6 +66,14 @@ def _command(arguments: Sequence[str]) -> str:
             return word if word in COMMANDS else ""
         skip = word == "--socket"
     return ""
+
+
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """What stands before and after "--": argparse would take flags between POD and "--" for a mistake."""
+    if "--" not in arguments:
+        return arguments, []
+    at = arguments.index("--")
+    return arguments[:at], arguments[at + 1 :]
 
 
 def _module(command: str) -> ModuleType:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from . import client as api
@@ -11,6 +12,7 @@ Json = dict[str, Any]
 
 SHORT_NAME = "edgelet.io/short-name"
 SUMMARY = "edgelet.io/summary"
+DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 
 
 def add_namespace(parser: argparse.ArgumentParser, everywhere: bool = False) -> None:
@@ -39,6 +41,20 @@ def find(client: api.Client, namespace: str, name: str) -> Json:
 def full_name(client: api.Client, namespace: str, name: str) -> str:
     """The full name of the pod that `name` means."""
     return str(find(client, namespace, name)["metadata"]["name"])
+
+
+def default_container(pod: Json) -> str:
+    """The container meant when none is named: the annotated one, else the first; said aloud where it is a choice."""
+    spec = pod["spec"]
+    regular = [c["name"] for c in spec["containers"]]
+    inits = [c["name"] for c in spec.get("initContainers") or ()]
+    annotated = (pod["metadata"].get("annotations") or {}).get(DEFAULT_CONTAINER)
+    if annotated in (*regular, *inits):
+        return str(annotated)
+    if len(regular) + len(inits) > 1:
+        choices = ", ".join([*regular, *(f"{name} (init)" for name in inits)])
+        print(f'Defaulted container "{regular[0]}" out of: {choices}', file=sys.stderr)
+    return str(regular[0])
 
 
 def names(pod: Json) -> tuple[str, ...]:
