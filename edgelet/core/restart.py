@@ -63,7 +63,7 @@ def stopped(instance: ObservedContainer, memory: ContainerMemory) -> bool:
 def _reason(instance: ObservedContainer, code: int) -> str:
     if instance.oom_killed:
         return "OOMKilled"
-    if instance.exit_code is None and not instance.partial:
+    if instance.exit_code is None:
         return STATUS_UNKNOWN
     return "Completed" if code == 0 else "Error"
 

@@ -142,8 +142,10 @@ class Executor:
             message = f'Container image "{container.image}" is not present with pull policy of Never'
             self._event(local, "Warning", "ErrImageNeverPull", message, container.name)
             return Pull(PullState.FAILED, "ErrImageNeverPull", message, now, puller.NEVER_PULL_RETRY)
-        if known is not None and known.state is PullState.FAILED:
-            return known
+        if known is not None and known.state is PullState.READY:
+            # It was there a moment ago: waiting keeps two answers that disagree from becoming a busy loop.
+            message = f'image "{container.image}" is said to be here, but no container can be made from it'
+            return Pull(PullState.FAILED, "ErrImagePull", message, now, backoff.INITIAL)
         return Pull(PullState.MISSING, at=now)
 
     def _not_made(self, local: Local, container: Container, reason: str, event: str, message: str) -> Local:

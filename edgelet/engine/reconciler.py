@@ -93,8 +93,7 @@ class Reconciler:
             local = self._look(local)
             plan = planner.plan(local.scene(self._c.probes.verdicts(local.key), self._c.clock.monotonic()))
             self._note_back_off(local, plan)
-            waiting = local.waiting if self._troubled(local) else plan.waiting
-            local = self._publish(replace(self._ending(local, plan), waiting=waiting))
+            local = self._publish(self._ending(self._waiting(local, plan), plan))
             if not plan.actions:
                 return self._rest(local, plan)
             local = self._act(local, plan)
@@ -193,6 +192,14 @@ class Reconciler:
 
     # -- record -------------------------------------------------------------------------------------
 
+    def _waiting(self, local: Local, plan: Plan) -> Local:
+        """What is waited for; trouble of the runtime hides that, and is over once nothing is left to do."""
+        if self._troubled(local):
+            return local
+        if not plan.actions:
+            local = local.with_memory(replace(local.memory, trouble=None))
+        return replace(local, waiting=plan.waiting)
+
     def _ending(self, local: Local, plan: Plan) -> Local:
         """A pod whose end has begun stays ending until it is gone."""
         if not plan.ending or local.memory.ending:
@@ -238,8 +245,6 @@ class Reconciler:
 
     def _rest(self, local: Local, plan: Plan) -> Stepped:
         """Nothing to do now: tell the prober what runs, keep what must last."""
-        if not self._troubled(local):
-            local = local.with_memory(replace(local.memory, trouble=None))
         over = local.desired is None and local.observed is None and not local.memory.uid
         if over and not local.stale:
             self._c.probes.forget(local.key)

@@ -89,7 +89,7 @@ ENDS: list[tuple[str, ObservedContainer, tuple[int, str, str] | None]] = [
     ("killed", ended(code=137), (137, "Error", "")),
     ("out of memory", ended(code=137, oom_killed=True), (137, "OOMKilled", "")),
     ("out of memory with 0", ended(code=0, oom_killed=True), (0, "OOMKilled", "")),
-    ("code not known yet", ended(code=None, partial=True), (137, "Error", "")),
+    ("code not known yet", ended(code=None, partial=True), (137, "ContainerStatusUnknown", "")),
     ("code never to be known", ended(code=None), (137, "ContainerStatusUnknown", "")),
     ("with a termination message", ended(message="bye", error="x"), (0, "Completed", "bye")),
     ("with the runtime's error", ended(code=127, error="no such file"), (127, "Error", "no such file")),

@@ -345,6 +345,18 @@ class World:
         else:
             self.box.wish(self.wish)
 
+    def times(self, method: str) -> list[float]:
+        """A list that grows by the time, from now, of each call of a method of the runtime."""
+        began, found = self.clock.monotonic(), []
+        call = getattr(self.runtime, method)
+
+        def timed(*args: object) -> object:
+            found.append(self.clock.monotonic() - began)
+            return call(*args)
+
+        setattr(self.runtime, method, timed)
+        return found
+
     def exit(self, name: str, code: int = 0, *, oom: bool = False) -> bool:
         """A container ends by itself, if it runs."""
         if name not in self.runtime.running():
@@ -370,7 +382,7 @@ class World:
     def _only_what_is_known(self) -> None:
         """Counts that stood nowhere but in what has just been lost may be given again."""
         seen = [c for p in self.runtime.pods() for c in p.containers]
-        saved = {n: c for data in self.store.entries.values() for n, c in json.loads(data)["containers"].items()}
+        saved = {n: c for data in self.store.entries.values() for n, c in _containers(data).items()}
         for name, count in self.rules.counts.items():
             places = [c.restart_count for c in seen if c.name == name]
             places.append(self.local.memory.of(name).next_count - 1)
@@ -392,6 +404,14 @@ class World:
         pod = self.pod()
         newest = pod.newest(name) if pod else None
         return newest.state.value if newest else ""
+
+
+def _containers(data: bytes) -> dict[str, dict[str, int]]:
+    """Containers in a saved state; none in a damaged one."""
+    try:
+        return dict(json.loads(data)["containers"])
+    except (ValueError, KeyError):
+        return {}
 
 
 def fault_source(rate: float, kill: float, seed: int) -> Callable[[str], fakes.Fault | None]:

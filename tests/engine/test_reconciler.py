@@ -1,0 +1,738 @@
+"""Stories of one pod, told through the reconciler on a virtual clock: what a person, Podman or the power does to it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from edgelet import errors
+from edgelet.engine.workers import Wish
+from edgelet.model.observed import State
+from edgelet.model.pod import Container, Exec, Pod, Probe
+from edgelet.model.status import Running, Terminated, Waiting
+from tests.engine.world import KEY, World, make_pod
+
+APP = Container("app", "demo")
+INIT = Container("init", "demo")
+PROBED = replace(APP, liveness=Probe(Exec(("true",))))
+READINESS = replace(APP, readiness=Probe(Exec(("true",))))
+
+
+@pytest.fixture
+def world() -> World:
+    """A machine with the images demo and other."""
+    return World(images=("demo", "other"))
+
+
+def up(world: World, pod: Pod | None = None) -> World:
+    """The pod has been wanted and all its containers have been started."""
+    world.want(pod or make_pod())
+    world.pump()
+    return world
+
+
+def count(world: World, name: str = "app") -> int:
+    """The container's restart count."""
+    made = world.status.containers + world.status.init_containers
+    return next(c.restart_count for c in made if c.name == name)
+
+
+def reasons(world: World) -> list[str]:
+    """Reasons of the events so far."""
+    return world.recorder.reasons()
+
+
+def test_a_pod_comes_up_with_as_few_calls_as_there_can_be(world: World) -> None:
+    up(world)
+    assert [c.method for c in world.runtime.calls[1:]] == ["create_pod", "create_container", "start_container", "list"]
+    assert reasons(world) == ["Created", "Started"]
+    assert world.status.phase == "Running"
+    assert world.status.summary == ""
+    assert world.statuses.phases == ["Pending", "Running"]
+
+
+def test_a_host_network_pod_of_one_container_is_not_listed_again(world: World) -> None:
+    up(world, make_pod(host_network=True))
+    assert [c.method for c in world.runtime.calls[1:]] == ["create_pod", "create_container", "start_container"]
+    assert world.status.ips == ("192.0.2.1",)
+
+
+def test_a25_a_crashing_container_is_started_as_the_kubelet_does(world: World) -> None:
+    world.runtime.exits_at_start["app"] = 1
+    times = world.times("start_container")
+    up(world)
+    world.run(1000)
+    assert times == [0, 0, 10, 30, 70, 150, 310, 610, 910]
+    assert count(world) == 8
+    assert world.status.containers[0].state == Waiting(
+        "CrashLoopBackOff", "back-off 5m0s restarting failed container=app pod=web-node_default(uid-a)"
+    )
+    backoffs = [e for e in world.recorder.events if e.reason == "BackOff"]
+    assert len(backoffs) == 8
+    assert backoffs[0].kind == "Warning"
+    assert backoffs[0].message == "Back-off restarting failed container app in pod web-node_default(uid-a)"
+
+
+def test_a_good_run_starts_the_back_off_anew(world: World) -> None:
+    up(world)
+    for _ in range(4):
+        world.exit("app", 1)
+        world.run(100)
+    world.run(700)
+    world.exit("app", 1)
+    world.pump()
+    assert world.runtime.running() == ["app"]
+
+
+def test_a_removed_pod_ends_with_its_grace_and_leaves_nothing(world: World) -> None:
+    up(world, make_pod(grace=5))
+    world.runtime.ignores_sigterm.add("app")
+    world.want(None)
+    world.run(4.9)
+    assert world.runtime.running() == ["app"]
+    assert world.runtime.signals("app") == ["SIGTERM"]
+    world.run(0.2)
+    assert world.pod() is None
+    assert world.volumes.removed == ["uid-a"]
+    assert world.store.entries == {}
+    assert KEY not in world.statuses.newest
+    assert "Killing" in reasons(world)
+
+
+@pytest.mark.parametrize("grace", [0, 1, 2])
+def test_even_without_grace_two_seconds_are_given(world: World, grace: int) -> None:
+    up(world, make_pod(grace=grace))
+    world.runtime.ignores_sigterm.add("app")
+    world.want(None)
+    world.run(1.9)
+    assert world.runtime.signals("app") == ["SIGTERM"]
+    world.run(0.2)
+    assert world.pod() is None
+
+
+def test_a_kill_that_did_nothing_is_repeated(world: World) -> None:
+    up(world, make_pod(grace=2))
+    world.runtime.kill_conmon("app")
+    world.want(None)
+    world.run(13)
+    sent = [c.args[1] for c in world.runtime.called("signal_container")]
+    assert sent == ["SIGTERM", "SIGKILL", "SIGKILL", "SIGKILL"]
+
+
+def test_a03_a_manifest_that_goes_and_comes_back_goes_on_counting(world: World) -> None:
+    up(world)
+    world.runtime.ignores_sigterm.add("app")
+    world.want(None)
+    world.run(1)
+    world.want(make_pod())
+    world.run(1)
+    assert world.status.deleting > 0
+    world.run(30)
+    assert world.runtime.running() == ["app"]
+    assert count(world) == 1
+    assert world.volumes.removed == ["uid-a"]
+    assert world.status.deleting == 0
+
+
+def test_a_never_pod_that_goes_and_comes_back_runs_again(world: World) -> None:
+    up(world, make_pod(restart_policy="Never"))
+    world.want(None)
+    world.step()
+    world.want(make_pod(restart_policy="Never"))
+    world.run(40)
+    assert world.runtime.running() == ["app"]
+    assert world.status.phase == "Running"
+
+
+def test_an_end_under_way_is_carried_through_by_the_next_agent(world: World) -> None:
+    up(world)
+    world.runtime.ignores_sigterm.add("app")
+    world.want(None)
+    world.run(1)
+    world.want(make_pod())
+    world.run(1)
+    world.boot()
+    world.run(40)
+    assert count(world) == 1
+    assert world.volumes.removed == ["uid-a"]
+
+
+# -- a person ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("policy", "code"), [("Always", 0), ("OnFailure", 0), ("Never", 0), ("Never", 1)])
+def test_a_restart_by_a_person_runs_every_pod_again(world: World, policy: str, code: int) -> None:
+    up(world, make_pod(restart_policy=policy))
+    world.exit("app", code)
+    world.run(20)
+    world.box.restart()
+    world.run(40)
+    assert world.runtime.running() == ["app"]
+    assert world.status.phase == "Running"
+    assert count(world) == (2 if policy == "Always" else 1)
+    assert world.volumes.removed == []
+
+
+def test_a_restart_outlives_the_agent_that_was_asked(world: World) -> None:
+    up(world, make_pod(restart_policy="Never"))
+    world.exit("app", 0)
+    world.run(5)
+    world.box.restart()
+    world.runtime.fail("create_pod")
+    world.step()
+    assert world.pod() is None
+    world.boot()
+    world.run(5)
+    assert world.runtime.running() == ["app"]
+
+
+def test_a_restart_of_a_never_pod_that_lost_its_sandbox(world: World) -> None:
+    up(world, make_pod(restart_policy="Never"))
+    world.vanish(world.runtime.pods()[0].id)
+    world.observer.relist()
+    world.run(5)
+    assert (world.pod(), world.status.phase) == (None, "Failed")
+    world.box.restart()
+    world.run(5)
+    assert world.runtime.running() == ["app"]
+
+
+def test_a_restart_ends_a_back_off(world: World) -> None:
+    world.runtime.exits_at_start["app"] = 1
+    up(world)
+    world.run(100)
+    world.runtime.exits_at_start.clear()
+    world.box.restart()
+    world.pump()
+    assert world.runtime.running() == ["app"]
+
+
+def test_one_container_can_be_restarted(world: World) -> None:
+    up(world, make_pod(containers=(APP, Container("side", "demo")), restart_policy="Never"))
+    sandbox = world.runtime.pods()[0].id
+    world.box.restart("app")
+    world.run(3)
+    assert world.runtime.running() == ["app", "side"]
+    assert (count(world, "app"), count(world, "side")) == (1, 0)
+    assert world.runtime.pods()[0].id == sandbox
+
+
+def test_a_completed_container_can_be_restarted(world: World) -> None:
+    up(world, make_pod(containers=(APP, Container("side", "demo")), restart_policy="Never"))
+    world.exit("app")
+    world.pump()
+    world.box.restart("app")
+    world.run(3)
+    assert world.runtime.running() == ["app", "side"]
+
+
+def test_pain_145_a_pod_that_a_person_stopped_stays_stopped_and_keeps_its_data(world: World) -> None:
+    up(world)
+    world.want(make_pod(), held=True)
+    world.run(5)
+    assert world.pod() is None
+    assert world.status.held
+    assert world.status.summary == "stopped by a person; `edgelet start web` runs it again"
+    world.boot()
+    world.box.wish(Wish(make_pod(), True))
+    world.run(600)
+    assert world.pod() is None
+    assert world.volumes.removed == []
+    world.want(make_pod())
+    world.run(5)
+    assert (world.runtime.running(), count(world)) == (["app"], 1)
+
+
+def test_a_completed_pod_that_is_stopped_and_started_runs_again(world: World) -> None:
+    up(world, make_pod(restart_policy="Never"))
+    world.exit("app")
+    world.run(5)
+    world.want(make_pod(restart_policy="Never"), held=True)
+    world.run(5)
+    world.boot()
+    world.box.wish(Wish(make_pod(restart_policy="Never"), True))
+    world.run(5)
+    world.want(make_pod(restart_policy="Never"))
+    world.run(5)
+    assert world.runtime.running() == ["app"]
+
+
+# -- a changed manifest ----------------------------------------------------------------------------------
+
+NEXT = make_pod("1-b", containers=(replace(APP, image="new"),))
+
+
+def test_a_new_version_waits_for_its_image_while_the_old_one_serves(world: World) -> None:
+    up(world)
+    world.want(NEXT)
+    world.run(8)
+    assert world.runtime.running() == ["app"]
+    assert world.status.phase == "Running"
+    assert world.status.summary.startswith("a new version waits for image new: cannot pull new")
+    world.runtime.registry["new"] = world.runtime.images["demo"]
+    world.run(40)
+    assert world.runtime.pods()[0].config_hash == "1-b"
+    assert world.status.summary == ""
+    assert (count(world), world.volumes.removed) == (0, ["uid-a"])
+
+
+def test_meanwhile_a_crash_of_the_old_version_is_mended_though_its_policy_is_always(world: World) -> None:
+    up(world, make_pod(containers=(replace(APP, pull_policy="Always"),)))
+    world.want(NEXT)
+    world.run(2)
+    world.exit("app", 1)
+    world.run(2)
+    assert world.runtime.running() == ["app"]
+    assert len(world.runtime.called("pull")) == 3
+    assert count(world) == 1
+
+
+def test_going_back_to_the_old_version_touches_nothing(world: World) -> None:
+    up(world)
+    world.want(NEXT)
+    world.run(2)
+    world.want(make_pod())
+    world.run(100)
+    assert len(world.runtime.called("create_pod")) == 1
+    assert world.status.summary == ""
+
+
+def test_a_version_edited_while_the_agent_was_down(world: World) -> None:
+    up(world)
+    world.wish = Wish(NEXT)
+    world.boot()
+    world.run(3)
+    assert world.runtime.running() == ["app"]
+    assert world.status.phase == "Pending"
+    assert "a new version waits for image new" in world.status.summary
+    assert world.status.containers[0].state == Waiting("ContainerCreating")
+    world.runtime.add_image("new")
+    world.run(20)
+    assert world.runtime.pods()[0].config_hash == "1-b"
+
+
+def test_only_the_last_of_many_edits_is_run(world: World) -> None:
+    up(world)
+    world.runtime.ignores_sigterm.add("app")
+    for n in range(20):
+        world.want(make_pod(f"1-{n}"))
+        world.run(0.1)
+    world.run(60)
+    assert [c.args[0].config_hash for c in world.runtime.called("create_pod")] == ["1-a", "1-19"]  # type: ignore[attr-defined]
+
+
+def test_failed_pulls_of_a_new_version_back_off(world: World) -> None:
+    up(world)
+    times = world.times("pull")
+    world.want(NEXT)
+    world.run(200)
+    assert times == [0, 10, 30, 70, 150]
+
+
+# -- images ----------------------------------------------------------------------------------------------
+
+
+def test_image_pull_back_off(world: World) -> None:
+    up(world, make_pod(containers=(replace(APP, image="far"),)))
+    assert world.status.containers[0].state == Waiting("ErrImagePull", "cannot pull far: manifest unknown")
+    world.run(15)
+    state = world.status.containers[0].state
+    assert state == Waiting("ImagePullBackOff", 'Back-off pulling image "far": cannot pull far: manifest unknown')
+    backoff = next(e for e in world.recorder.events if e.reason == "BackOff")
+    assert (backoff.kind, backoff.message) == ("Normal", 'Back-off pulling image "far"')
+    world.run(300)
+    assert len(world.runtime.called("pull")) == 6
+    world.runtime.registry["far"] = world.runtime.images["demo"]
+    world.run(300)
+    assert world.runtime.running() == ["app"]
+    assert "Pulled" in reasons(world)
+
+
+def test_an_image_that_may_not_be_pulled_is_waited_for(world: World) -> None:
+    up(world, make_pod(containers=(replace(APP, image="far", pull_policy="Never"),)))
+    state = world.status.containers[0].state
+    assert state == Waiting("ErrImageNeverPull", 'Container image "far" is not present with pull policy of Never')
+    world.run(60)
+    assert world.runtime.called("pull") == []
+    world.runtime.add_image("far")
+    world.run(11)
+    assert world.runtime.running() == ["app"]
+
+
+def test_a_present_image_serves_when_the_registry_does_not(world: World) -> None:
+    world.runtime.fail("pull", errors.PullFailed("cannot pull demo: no route to host"))
+    up(world, make_pod(containers=(replace(APP, pull_policy="Always"),)))
+    assert world.runtime.running() == ["app"]
+    assert "PullFailedUsingPresent" in reasons(world)
+
+
+def test_an_image_that_is_there_and_is_not_makes_no_busy_loop(world: World) -> None:
+    up(world)
+    world.exit("app", 1)
+    world.runtime.fail("create_container", errors.ImageMissing("cannot create: no image demo"), times=1000)
+    world.run(60)
+    assert len(world.runtime.called("create_container")) < 20
+    assert isinstance(world.status.containers[0].state, Waiting)
+
+
+# -- failures of the runtime -------------------------------------------------------------------------------
+
+CALLS = ["create_pod", "create_container", "start_container", "list"]
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("method", CALLS)
+def test_a_call_that_fails_or_whose_answer_is_lost_is_made_good(world: World, method: str, after: bool) -> None:
+    world.runtime.fail(method, after=after)
+    world.want(make_pod())
+    world.run(10)
+    assert world.runtime.running() == ["app"]
+    assert world.status.summary == ""
+    assert world.local.memory.trouble is None
+    assert (count(world), len(world.runtime.pods()[0].containers)) == (0, 1)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("method", ["signal_container", "remove_pod", "inspect_container", "list"])
+def test_so_it_is_when_a_pod_ends(world: World, method: str, after: bool) -> None:
+    up(world)
+    world.runtime.fail(method, after=after)
+    world.want(None)
+    world.run(10)
+    assert world.pod() is None
+    assert world.local.memory.uid == ""
+
+
+def test_a_lost_answer_leaves_the_back_off_as_it_is(world: World) -> None:
+    up(world)
+    for expected in (10.0, 20.0, 40.0):
+        world.exit("app", 1)
+        world.runtime.fail("create_container", after=True)
+        world.run(60)
+        entry = world.local.memory.of("app").backoff
+        assert entry is not None
+        assert entry.delay == expected
+
+
+def test_a_sandbox_whose_removal_was_not_answered_is_made_only_once(world: World) -> None:
+    up(world)
+    world.runtime.kill_infra(KEY)
+    world.deliver()
+    world.runtime.fail("remove_pod", after=True)
+    world.run(10)
+    assert len(world.runtime.called("create_pod")) == 2
+    assert world.runtime.running() == ["app"]
+
+
+def test_podman_away_is_told_and_tried_again_ever_more_seldom(world: World) -> None:
+    up(world)
+    world.exit("app", 1)
+    world.runtime.unreachable = True
+    before = len(world.runtime.calls)
+    world.run(300)
+    assert 10 < len(world.runtime.calls) - before < 40
+    assert "cannot reach Podman: connection refused (tried" in world.status.summary
+    world.runtime.unreachable = False
+    world.run(16)
+    assert world.runtime.running() == ["app"]
+    assert world.status.summary == ""
+
+
+def test_waits_are_told_truly_while_podman_is_away(world: World) -> None:
+    world.runtime.exits_at_start["app"] = 1
+    up(world)
+    world.run(20)
+    world.runtime.unreachable = True
+    world.box.wake(stale=True)
+    world.pump()
+    assert "cannot reach Podman" in world.status.summary
+    state = world.status.containers[0].state
+    assert isinstance(state, Waiting)
+    assert state.reason == "CrashLoopBackOff"
+
+
+def test_news_do_not_shorten_the_wait_after_trouble(world: World) -> None:
+    up(world)
+    world.exit("app", 1)
+    world.runtime.unreachable = True
+    world.pump()
+    before = len(world.runtime.calls)
+    for _ in range(50):
+        world.box.wake(stale=True)
+        world.pump()
+    assert len(world.runtime.calls) == before
+
+
+def test_trouble_is_told_once(world: World) -> None:
+    world.runtime.fail("create_pod", times=4)
+    world.want(make_pod())
+    world.run(60)
+    failed = [e for e in world.recorder.events if e.reason == "FailedCreatePodSandBox"]
+    assert [e.message for e in failed] == ["Failed to create pod sandbox: cannot create_pod: injected"]
+    assert world.runtime.running() == ["app"]
+
+
+def test_a_foreign_pod_of_our_name_is_left_alone(world: World) -> None:
+    world.runtime.taken_names.add(f"{KEY.name}_{KEY.namespace}")
+    world.want(make_pod())
+    world.run(60)
+    assert world.pod() is None
+    assert "the name is in use" in world.status.summary
+    assert {c.method for c in world.runtime.calls} == {"list", "create_pod"}
+    assert len(world.runtime.calls) < 30
+
+
+def test_a_volume_that_cannot_be_mounted(world: World) -> None:
+    world.volumes.fail_with = errors.VolumeError("cannot mount /dev/x: hostPath type check failed")
+    world.want(make_pod())
+    world.run(60)
+    assert world.pod() is None
+    assert [e.reason for e in world.recorder.events] == ["FailedMount"]
+    assert "hostPath type check failed" in world.status.summary
+    world.volumes.fail_with = None
+    world.run(16)
+    assert world.runtime.running() == ["app"]
+
+
+def test_a_mount_that_fails_later_is_the_container_s(world: World) -> None:
+    up(world)
+    world.volumes.fail_with = errors.VolumeError("cannot use subPath ../x", "CreateContainerConfigError")
+    world.exit("app", 1)
+    world.run(300)
+    assert world.status.containers[0].state == Waiting("CreateContainerConfigError", "cannot use subPath ../x")
+    assert reasons(world).count("Failed") == 1
+    world.volumes.fail_with = None
+    world.run(61)
+    assert world.runtime.running() == ["app"]
+
+
+def test_a_container_that_podman_refuses_to_make(world: World) -> None:
+    world.runtime.fail("create_container", errors.Permanent("cannot create: invalid option"), times=3)
+    up(world)
+    assert world.status.containers[0].state == Waiting("CreateContainerError", "cannot create: invalid option")
+    world.run(80)
+    assert world.runtime.running() == ["app"]
+    assert count(world) == 0
+
+
+def test_a_command_that_does_not_exist(world: World) -> None:
+    world.runtime.bad_commands.add("app")
+    up(world)
+    world.run(100)
+    assert count(world) == 4
+    state, last = world.status.containers[0].state, world.status.containers[0].last_state
+    assert isinstance(state, Waiting)
+    assert state.reason == "CrashLoopBackOff"
+    assert last is not None
+    assert (last.exit_code, last.reason) == (128, "StartError")
+    assert len(world.runtime.pods()[0].containers) == 2
+
+
+def test_a_command_that_does_not_exist_fails_a_never_pod(world: World) -> None:
+    world.runtime.bad_commands.add("app")
+    up(world, make_pod(restart_policy="Never"))
+    assert world.status.phase == "Failed"
+    assert isinstance(world.status.containers[0].state, Terminated)
+
+
+# -- accidents --------------------------------------------------------------------------------------------
+
+
+def test_an_agent_that_comes_back_touches_nothing(world: World) -> None:
+    up(world, make_pod(containers=(PROBED,)))
+    world.exit("app", 1)
+    world.run(5)
+    before = len(world.runtime.calls)
+    world.boot()
+    world.run(100)
+    assert [c.method for c in world.runtime.calls[before:]] == ["list"]
+    assert count(world) == 1
+    assert isinstance(world.status.containers[0].last_state, Terminated)
+    assert [t.container_id for t in world.probes.targets[KEY]] == [world.runtime.pods()[0].containers[-1].id]
+
+
+def test_the_back_off_survives_the_agent(world: World) -> None:
+    world.runtime.exits_at_start["app"] = 1
+    up(world)
+    world.run(75)
+    assert count(world) == 4
+    world.boot()
+    world.run(70)
+    assert count(world) == 4
+    world.run(10)
+    assert count(world) == 5
+
+
+def test_after_a_reboot_all_begins_again_and_counts_go_on(world: World) -> None:
+    world.runtime.exits_at_start["init"] = 0
+    up(world, make_pod(init_containers=(INIT,)))
+    world.reboot("boot-2")
+    world.run(5)
+    assert world.runtime.running() == ["app"]
+    assert (count(world), count(world, "init")) == (1, 1)
+    assert world.runtime.pods()[0].boot_id == "boot-2"
+    assert world.runtime.pods()[0].attempt == 1
+    assert "SandboxChanged" in reasons(world)
+    last = world.status.containers[0].last_state
+    assert last is not None
+    assert (last.exit_code, last.reason) == (137, "ContainerStatusUnknown")
+
+
+def test_after_a_reboot_a_never_pod_stays_down_and_has_failed(world: World) -> None:
+    up(world, make_pod(restart_policy="Never"))
+    world.reboot("boot-2")
+    world.run(5)
+    assert (world.runtime.running(), world.status.phase) == ([], "Failed")
+
+
+def test_after_a_reboot_a_completed_pod_is_left_as_it_is(world: World) -> None:
+    world.runtime.exits_at_start["init"] = 0
+    up(world, make_pod(restart_policy="OnFailure", init_containers=(INIT,)))
+    world.exit("app", 0)
+    world.run(5)
+    assert world.status.phase == "Succeeded"
+    world.reboot("boot-2")
+    world.run(5)
+    assert world.status.phase == "Succeeded"
+    world.vanish(world.runtime.pods()[0].id)
+    world.observer.relist()
+    world.run(5)
+    assert (world.pod(), world.status.phase) == (None, "Succeeded")
+
+
+def test_a_dead_sandbox_is_replaced_and_what_had_completed_stays_so(world: World) -> None:
+    up(world, make_pod(restart_policy="OnFailure", containers=(APP, Container("side", "demo"))))
+    world.exit("app", 0)
+    world.pump()
+    world.runtime.kill_infra(KEY)
+    world.deliver()
+    world.run(5)
+    assert world.runtime.running() == ["side"]
+    assert world.status.phase == "Running"
+    assert isinstance(world.status.containers[0].state, Terminated)
+
+
+def test_what_we_stopped_for_a_dead_sandbox_runs_again_whatever_its_code(world: World) -> None:
+    up(world, make_pod(restart_policy="OnFailure"))
+    world.runtime.ignores_sigterm.add("app")
+    world.runtime.kill_infra(KEY)
+    world.deliver()
+    world.pump()
+    world.exit("app", 0)
+    world.run(5)
+    assert world.runtime.running() == ["app"]
+
+
+def test_a_vanished_container_is_made_again(world: World) -> None:
+    up(world)
+    world.vanish(world.runtime.pods()[0].containers[0].id)
+    world.run(5)
+    assert world.runtime.running() == ["app"]
+    assert count(world) == 1
+    last = world.status.containers[0].last_state
+    assert last is not None
+    assert last.reason == "ContainerStatusUnknown"
+
+
+def test_a_vanished_pod_is_made_again(world: World) -> None:
+    up(world)
+    world.vanish(world.runtime.pods()[0].id)
+    world.observer.relist()
+    world.run(5)
+    assert world.runtime.running() == ["app"]
+
+
+@pytest.mark.parametrize(("policy", "runs"), [("Always", True), ("OnFailure", True), ("Never", False)])
+def test_pain_1_a_failed_liveness_probe_restarts_as_the_policy_says(world: World, policy: str, runs: bool) -> None:
+    up(world, make_pod(containers=(PROBED,), restart_policy=policy, grace=4))
+    world.runtime.ignores_sigterm.add("app")
+    world.probes.set(KEY, "app", failed="liveness")
+    world.box.wake()
+    world.run(1)
+    world.exit("app", 0)
+    world.run(1)
+    assert bool(world.runtime.running()) is runs
+    killing = next(e for e in world.recorder.events if e.reason == "Killing")
+    assert killing.message == "Container app failed liveness probe, will be restarted"
+    assert killing.ref.field_path == "spec.containers{app}"
+
+
+def test_repeated_liveness_failures_are_not_delayed(world: World) -> None:
+    up(world, make_pod(containers=(PROBED,)))
+    for expected in (1, 2, 3, 4):
+        world.run(40)
+        world.probes.set(KEY, "app", failed="liveness")
+        world.box.wake()
+        world.run(1)
+        assert count(world) == expected
+        assert world.runtime.running() == ["app"]
+
+
+def test_an_unready_container_goes_on_running(world: World) -> None:
+    up(world, make_pod(containers=(READINESS,)))
+    ready = {c.type: c.status for c in world.status.conditions}["Ready"]
+    assert (ready, world.status.containers[0].ready) == ("False", False)
+    world.probes.set(KEY, "app", ready=True)
+    world.box.wake()
+    world.run(1)
+    assert world.status.containers[0].ready
+    assert isinstance(world.status.containers[0].state, Running)
+    assert world.status.containers[0].restart_count == 0
+
+
+def test_an_exit_that_was_seen_without_its_code_is_asked_for(world: World) -> None:
+    up(world, make_pod(restart_policy="OnFailure"))
+    instance = world.runtime.pods()[0].containers[0]
+    world.runtime.on_change = lambda: None
+    world.exit("app", 0)
+    world.exits.forget(instance.id)
+    world.observer.exited(instance.id, None, "pidfd")
+    world.run(5)
+    assert world.status.phase == "Succeeded"
+    assert world.status.containers[0].state == Terminated(
+        0, "Completed", instance.started_at, world.runtime.pods()[0].containers[0].finished_at, "", instance.id
+    )
+
+
+def test_the_out_of_memory_flag_is_learnt_after_the_restart(world: World) -> None:
+    up(world)
+    world.exit("app", 137, oom=True)
+    world.run(1)
+    last = world.status.containers[0].last_state
+    assert last is not None
+    assert last.reason == "OOMKilled"
+
+
+def test_old_dead_instances_are_removed(world: World) -> None:
+    world.runtime.exits_at_start["app"] = 1
+    up(world)
+    world.run(400)
+    seen = world.runtime.pods()[0].containers
+    assert [c.restart_count for c in seen] == [5, 6]
+    assert {c.state for c in seen} == {State.EXITED}
+
+
+def test_a_completed_pod_has_its_sandbox_stopped_and_is_asked_nothing_more(world: World) -> None:
+    up(world, make_pod(restart_policy="Never"))
+    world.exit("app", 0)
+    world.run(5)
+    assert world.runtime.pods()[0].infra_dead
+    before = len(world.runtime.calls)
+    world.run(10_000)
+    assert len(world.runtime.calls) == before
+    assert world.status.phase == "Succeeded"
+
+
+def test_a_store_that_is_damaged_costs_the_counts_only(world: World) -> None:
+    up(world)
+    world.exit("app", 1)
+    world.run(5)
+    world.store.entries["uid-a"] = b"\xff{"
+    world.boot()
+    world.run(5)
+    assert count(world) == 1
+    world.store.entries["uid-a"] = b'{"uid": 5}'
+    world.boot()
+    world.run(5)
+    assert count(world) == 1
