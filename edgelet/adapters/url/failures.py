@@ -71,7 +71,7 @@ def translated(guard: Guard, timeout: float) -> Iterator[None]:
     except FetchError:
         raise
     except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as err:
-        late = (TimeoutError, requests.Timeout, urllib3.exceptions.TimeoutError)
+        late = (TimeoutError, requests.Timeout, urllib3.exceptions.ReadTimeoutError)
         if guard.expired or any(isinstance(cause, late) for cause in _causes(err)):
             raise FetchError(f"no complete answer within {timeout:g} s") from err
         raise _explain(err) from err
