@@ -203,7 +203,7 @@ def load(data: Mapping[str, Any], boot_id: str) -> PodMemory:
     TypeError or ValueError on values that `dump` did not write.
     """
     same = data["bootID"] == boot_id
-    containers = {str(n): _load_container(c, same) for n, c in data["containers"].items()}
+    containers = {str(n): _load_container(c, same) for n, c in dict(data["containers"]).items()}
     return PodMemory(
         uid=str(data["uid"]),
         config_hash=str(data["configHash"]),
@@ -217,20 +217,31 @@ def load(data: Mapping[str, Any], boot_id: str) -> PodMemory:
 
 
 def _load_ending(values: list[Any] | None) -> Ending | None:
-    return Ending(str(values[0]), bool(values[1]), float(values[2]), bool(values[3])) if values else None
+    if not values:
+        return None
+    reason, keep_data, since, anew = values
+    return Ending(str(reason), bool(keep_data), float(since), bool(anew))
 
 
 def _load_container(data: Mapping[str, Any], same_boot: bool) -> ContainerMemory:
+    data = dict(data)
     last = data.get("last")
-    backoff = data.get("backoff") if same_boot else None
+    backoff = _load_backoff(data.get("backoff")) if same_boot else None
     return ContainerMemory(
         restart_count=int(data["restartCount"]),
         ended=bool(data["ended"]),
         stopped=bool(data.get("stopped", False)),
         base=int(data.get("base", 0)),
-        backoff=Backoff(float(backoff[0]), float(backoff[1])) if backoff else None,
+        backoff=backoff,
         last=_load_last(last) if last else None,
     )
+
+
+def _load_backoff(values: list[Any] | None) -> Backoff | None:
+    if not values:
+        return None
+    delay, updated = values
+    return Backoff(float(delay), float(updated))
 
 
 def _load_last(values: list[Any]) -> Terminated:

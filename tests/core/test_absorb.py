@@ -265,6 +265,24 @@ def test_a_dump_with_a_hole_is_refused(key: str) -> None:
         memories.load(dumped, "boot-1")
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"containers": 5},
+        {"containers": {"app": 5}},
+        {"containers": {"app": {"restartCount": "x", "ended": True}}},
+        {"containers": {"app": {"restartCount": 1, "ended": True, "backoff": [1]}}},
+        {"containers": {"app": {"restartCount": 1, "ended": True, "last": [1]}}},
+        {"ending": ["x"]},
+        {"attempt": None},
+        {"startTime": "x"},
+    ],
+)
+def test_a_dump_of_another_shape_is_refused(damage: dict[str, object]) -> None:
+    with pytest.raises((ValueError, TypeError, KeyError)):
+        memories.load(memories.dump(FULL) | damage, "boot-1")
+
+
 def test_fresh_memory() -> None:
     assert memories.fresh(pod(), "boot-1", 5.0) == PodMemory("uid-a", "1-a", "boot-1", start_time=5.0)
 
