@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-from edgelet.adapters import podman
 from edgelet.model.observed import ObservedContainer, ObservedPod
 from tests.contract import worlds
 from tests.contract.worlds import FakeWorld, RealWorld, Transcript, World, container, pod
-from tests.support.podman_env import IMAGE, PodmanEnv
+from tests.support.podman_env import IMAGE
 
 pytestmark = pytest.mark.podman
 
 Scenario = Callable[[World, Transcript], None]
-
-
-@pytest.fixture(scope="module")
-def services() -> Iterator[list[podman.Service]]:
-    """The Podman services that the worlds of this file share: one per boot."""
-    made: list[podman.Service] = []
-    yield made
-    for service in made:
-        service.stop()
-
-
-@pytest.fixture
-def real(podman_env: PodmanEnv, tmp_path: Path, services: list[podman.Service]) -> Iterator[RealWorld]:
-    world = RealWorld(podman_env, str(tmp_path), services)
-    yield world
-    world.close()
 
 
 def same(real: RealWorld, scenario: Scenario) -> Transcript:
@@ -304,6 +286,19 @@ def test_an_infra_container_that_dies(real: RealWorld) -> None:
         world.kill_infra(world.runtime.list()[0])
         told.see(world)
         told.call("remove pod", lambda: world.runtime.remove_pod(sandbox.id))
+        told.see(world)
+
+    same(real, scenario)
+
+
+def test_a_start_revives_a_dead_infra_container(real: RealWorld) -> None:
+    def scenario(world: World, told: Transcript) -> None:
+        wanted = pod()
+        sandbox, _ = running(world)
+        world.kill_infra(world.runtime.list()[0])
+        world.exit("c", 0)
+        next_one = world.runtime.create_container(sandbox, wanted, wanted.containers[0], 1, world.binds)
+        told.call("start", lambda: world.runtime.start_container(sandbox, next_one.id))
         told.see(world)
 
     same(real, scenario)

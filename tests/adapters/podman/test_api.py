@@ -96,7 +96,7 @@ def test_no_answer_within_the_deadline(api: Api, server: Server) -> None:
     begin = time.monotonic()
     with pytest.raises(errors.TimedOut, match="did not answer in time"):
         api.get("x", timeout=0.1)
-    assert time.monotonic() - begin < 1
+    assert time.monotonic() - begin < 4
     release.set()
 
 

@@ -179,7 +179,7 @@ def test_forced_removal_does_not_wait_for_a_stubborn_container(bench: Bench, wha
         bench.runtime.remove_pod(sandbox.id)
     else:
         bench.runtime.remove_container(container.id)
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < 8, "it was given its grace period of 30 s"
     assert not os.path.exists(f"/proc/{container.pid}")
 
 
