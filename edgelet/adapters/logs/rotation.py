@@ -2,7 +2,9 @@
 
 A log above the limit is renamed and conmon is told to open it anew: ``2 0 0`` into the ``ctl`` FIFO
 beside the container's ``config.json`` (conmon's REOPEN_LOGS_EVENT).  Until conmon does, it writes
-to the renamed file, so no line is lost.  The newest rotated file stays plain, for who still reads
+to the renamed file, so no line is lost.  conmon writes a new ``N.log.tmp`` and renames it over
+``N.log``: asked twice, it would throw away what it wrote in between, so it is asked again only once
+the new file was seen, and nobody touches its ``.tmp``.  The newest rotated file stays plain, for who still reads
 it; older ones are compressed.  Logs of instances older than the previous one are removed.
 """
 
@@ -30,6 +32,7 @@ PERIOD_SECONDS = 10.0
 REOPEN = b"2 0 0\n"
 """conmon's control message: event 2 (reopen logs), two unused numbers."""
 
+_ROTATED = re.compile(r"\d{8}-\d{6}(\.gz|\.tmp)?")
 _INSTANCE = re.compile(r"(\d+)\.log(\..+)?")
 
 
@@ -64,6 +67,8 @@ class LogRotator:
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="log-rotation", daemon=True)
         self._told: set[str] = set()
+        self._asked: set[str] = set()  # containers whose conmon has yet to make the new file
+        self._missing: set[str] = set()  # containers seen without a log, not asked for it by us
 
     def start(self) -> None:
         """Begin."""
@@ -84,7 +89,8 @@ class LogRotator:
                 self._look(container)
             except OSError as error:
                 self._tell(container, error)
-        self._told &= seen
+        for kept in (self._told, self._asked, self._missing):
+            kept.intersection_update(seen)
         if self._links:
             links.sync(self._links, pods)
 
@@ -104,8 +110,10 @@ class LogRotator:
         try:
             size = path.stat().st_size
         except FileNotFoundError:
-            _reopen(container)  # renamed by a run that was cut off before it told conmon
+            self._ask_late(container)
             return
+        self._asked.discard(container.id)
+        self._missing.discard(container.id)
         if size > self._policy.max_size:
             self._rotate(container, path)
 
@@ -124,6 +132,17 @@ class LogRotator:
             if not path.exists():
                 renamed.rename(path)
             raise
+        self._asked.add(container.id)
+
+    def _ask_late(self, container: ObservedContainer) -> None:
+        """The log was renamed by a run that was cut off, perhaps before it told conmon: wait one pass, then ask."""
+        if container.id in self._asked:
+            return
+        if container.id not in self._missing:
+            self._missing.add(container.id)
+            return
+        _reopen(container)
+        self._asked.add(container.id)
 
     def _tell(self, container: ObservedContainer, error: OSError) -> None:
         if container.id not in self._told:
@@ -133,7 +152,9 @@ class LogRotator:
 
 def rotated(path: Path) -> list[Path]:
     """The rotated files of a log, oldest first; left-overs of a compression that was cut off are removed."""
-    found = sorted(path.parent.glob(f"{path.name}.*"))
+    prefix = f"{path.name}."
+    names = (name for name in os.listdir(path.parent) if name.startswith(prefix))
+    found = sorted(path.with_name(name) for name in names if _ROTATED.fullmatch(name[len(prefix) :]))
     kept = []
     for file in found:
         if file.suffix == ".tmp" or file.with_name(f"{file.name}.gz") in found:

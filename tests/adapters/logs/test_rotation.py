@@ -107,7 +107,27 @@ def test_left_overs_of_a_compression_that_was_cut_off_are_removed(box: Box) -> N
 def test_a_rotation_that_was_cut_off_before_conmon_heard_is_finished(box: Box) -> None:
     (box.log.parent / "3.log.20231114-220000").write_text("x")
     box.rotator.pass_once()
+    assert box.told() == b"", "conmon may just be about to make the new file"
+    box.rotator.pass_once()
     assert box.told() == b"2 0 0\n"
+
+
+def test_conmon_is_asked_once_however_long_it_takes(box: Box) -> None:
+    box.log.write_text("x" * 101)
+    for _ in range(5):
+        box.rotator.pass_once()
+    assert box.told() == b"2 0 0\n", "a second request would make it throw away what it wrote after the first"
+    box.log.write_text("y" * 101)
+    box.clock.advance(10)
+    box.rotator.pass_once()
+    assert box.told() == b"2 0 0\n"
+
+
+def test_the_file_that_conmon_is_making_is_left_alone(box: Box) -> None:
+    (box.log.parent / "3.log.tmp").write_text("")
+    box.log.write_text("x" * 101)
+    box.rotator.pass_once()
+    assert box.names() == ["3.log.20231114-221320", "3.log.tmp"]
 
 
 def test_the_log_keeps_its_name_when_conmon_is_gone(box: Box, caplog: pytest.LogCaptureFixture) -> None:
