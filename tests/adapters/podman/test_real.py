@@ -123,7 +123,9 @@ def test_monotonic_times_are_those_of_the_kernel(bench: Bench) -> None:
     dead = bench.ended(container)
     assert dead.started_mono == container.started_mono
     assert container.started_mono <= dead.finished_mono <= time.clock_gettime(time.CLOCK_BOOTTIME)
-    assert dead.finished_mono - dead.started_mono == pytest.approx(dead.finished_at - dead.started_at, abs=0.1)
+    # the kernel counts from the process's birth, Podman from when it was let go
+    born_before = (dead.finished_mono - dead.started_mono) - (dead.finished_at - dead.started_at)
+    assert -0.05 < born_before < 5
 
 
 def test_a_fresh_runtime_sees_the_same_as_the_one_that_made_it(bench: Bench) -> None:
