@@ -29,7 +29,7 @@ def absorb(memory: PodMemory, observed: ObservedPod | None, now: float) -> PodMe
         newest = observed.newest(name)
         if newest is not None:
             changed = _container(memory, observed, newest, now)
-            if changed != memory.of(name):
+            if changed is not memory.of(name):
                 memory = replace(memory, containers={**memory.containers, name: changed})
     return memory
 
@@ -61,9 +61,11 @@ def _container(memory: PodMemory, observed: ObservedPod, newest: ObservedContain
     if newest.restart_count > known.restart_count:
         known = _another(memory, observed, newest, previous, now)
     end = restart.ended(newest, known)
-    if end is not None:
-        return replace(known, last=end, ended=True, stopped=restart.stopped(newest, known))
-    return replace(known, last=_last(known, previous), ended=False, stopped=False)
+    last = end or _last(known, previous)
+    stopped = end is not None and restart.stopped(newest, known)
+    if (known.last, known.ended, known.stopped) == (last, end is not None, stopped):
+        return known
+    return replace(known, last=last, ended=end is not None, stopped=stopped)
 
 
 def _last(known: ContainerMemory, previous: ObservedContainer | None) -> Terminated | None:

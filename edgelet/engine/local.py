@@ -17,7 +17,9 @@ from ..ports import EventRef, Verdict
 class Local:
     """State of one pod between two steps; `spec` is the running generation's Pod, where known.
 
-    `stale` = something failed, so the runtime is asked about this pod before the next plan.
+    `stale` = something failed, so the runtime is asked about this pod before the next plan.  `told`
+    is what the newest status was made of, `saved` the memory that is on disk: a step that changes
+    neither makes neither anew.
     """
 
     key: PodKey
@@ -30,6 +32,8 @@ class Local:
     status: PodStatus | None = None
     waiting: Mapping[str, Waiting] = field(default_factory=dict)
     stale: bool = False
+    told: tuple[object, ...] = ()
+    saved: memories.PodMemory | None = None
 
     @property
     def current(self) -> Pod | None:
@@ -64,7 +68,7 @@ class Local:
 
     def with_memory(self, memory: memories.PodMemory) -> Local:
         """A copy with another memory."""
-        return replace(self, memory=memory)
+        return self if memory is self.memory else replace(self, memory=memory)
 
     def with_pull(self, config_hash: str, container: str, pull: memories.Pull) -> Local:
         """A copy that knows where an image stands; results for generations long gone are dropped."""

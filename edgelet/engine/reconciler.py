@@ -105,12 +105,14 @@ class Reconciler:
         """The newest observation, memory brought up to it, and a new generation adopted."""
         if local.stale and not self._troubled(local):
             local = self._refresh(local)
-        local = replace(local, observed=self._c.observer.get(local.key))
+        observed = self._c.observer.get(local.key)
+        if observed is not local.observed:
+            local = replace(local, observed=observed)
         memory = absorb(self._adopt(local), local.observed, self._c.clock.monotonic())
         if memory.anew and not local.memory.anew:
             self._c.memories.save(memory)  # a person's restart of a pod that has completed outlives the agent
         local = self._expect(local.with_memory(memory))
-        return replace(local, spec=local.current)
+        return local if local.spec is local.current else replace(local, spec=local.current)
 
     def _troubled(self, local: Local) -> bool:
         """The runtime has failed this pod and gets some time to recover."""
@@ -142,7 +144,7 @@ class Reconciler:
         """Keep a memory for the generation that is to come while another one runs."""
         pod = local.desired
         if pod is None or pod.config_hash == local.memory.config_hash:
-            return replace(local, incoming=PodMemory())
+            return local if not local.incoming.uid else replace(local, incoming=PodMemory())
         if pod.config_hash == local.incoming.config_hash:
             return local
         return replace(local, incoming=memories.fresh(pod, self._c.boot_id, self._c.clock.time()))
@@ -196,9 +198,9 @@ class Reconciler:
         """What is waited for; trouble of the runtime hides that, and is over once nothing is left to do."""
         if self._troubled(local):
             return local
-        if not plan.actions:
+        if not plan.actions and local.memory.trouble:
             local = local.with_memory(replace(local.memory, trouble=None))
-        return replace(local, waiting=plan.waiting)
+        return local if local.waiting == plan.waiting else replace(local, waiting=plan.waiting)
 
     def _ending(self, local: Local, plan: Plan) -> Local:
         """A pod whose end has begun stays ending until it is gone."""
@@ -223,25 +225,29 @@ class Reconciler:
         pod, observed, memory = local.current, local.observed, local.memory
         if pod is None:
             # A generation that nobody knows runs: what is wanted is told as not running yet.
-            pod, observed, memory = local.desired, None, local.incoming
+            pod, observed, memory = local.desired, None, replace(local.incoming, trouble=local.memory.trouble)
         if pod is None:
+            return local
+        verdicts, host_ip, note = self._c.probes.verdicts(local.key), self._c.host_ip(), _note(local)
+        told = (pod, observed, memory, verdicts, local.waiting, local.held, host_ip, note)
+        if told == local.told:  # identical parts compare at once
             return local
         status = phase.status(
             phase.Facts(
                 pod=pod,
                 observed=observed,
-                memory=replace(memory, trouble=local.memory.trouble),
+                memory=memory,
                 wall=self._c.clock.time(),
-                verdicts=self._c.probes.verdicts(local.key),
+                verdicts=verdicts,
                 waiting=local.waiting,
                 previous=local.status,
                 held=local.held,
-                host_ip=self._c.host_ip(),
-                note=_note(local),
+                host_ip=host_ip,
+                note=note,
             )
         )
         self._c.statuses.put(pod, status)
-        return replace(local, status=status)
+        return replace(local, status=status, told=told)
 
     def _rest(self, local: Local, plan: Plan) -> Stepped:
         """Nothing to do now: tell the prober what runs, keep what must last."""
@@ -251,8 +257,9 @@ class Reconciler:
             self._c.statuses.remove(local.key)
             return Stepped(local, None, over=True)
         self._c.probes.sync(local.key, _targets(local))
-        if local.memory.uid and local.current is not None:
+        if local.memory.uid and local.current is not None and local.memory is not local.saved:
             self._c.memories.save(local.memory)
+            local = replace(local, saved=local.memory)
         return Stepped(local, plan.wake_at)
 
 
