@@ -314,6 +314,10 @@ class Agent:
         """A podman command on the same storage."""
         return self.env.run(*words)
 
+    def podman_with(self, text: str, *words: str) -> str:
+        """A podman command that reads `text`."""
+        return self.env.run(*words, data=text.encode())
+
     def inside(self, name: str, *command: str, container: str = "app") -> str:
         """What a command prints inside a running container (through Podman: nothing of the agent's is used)."""
         return self.podman("exec", self.running_id(name, container), *command)

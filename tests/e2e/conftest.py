@@ -103,7 +103,7 @@ def _users(shared: Path) -> Iterator[list[str]]:
 
 
 @pytest.fixture
-def own_podman() -> Iterator[PodmanEnv]:
+def _own_podman() -> Iterator[PodmanEnv]:
     """A Podman for one test alone: one that reboots, or breaks, or is switched off."""
     if reason := why_not():
         pytest.skip(reason)
@@ -132,6 +132,12 @@ def make_agent(
 def agent(make_agent: Callable[[PodmanEnv], Agent], podman_env: PodmanEnv) -> Agent:
     """An agent on the shared Podman, not started yet."""
     return make_agent(podman_env)
+
+
+@pytest.fixture
+def lone_agent(_own_podman: PodmanEnv, make_agent: Callable[[PodmanEnv], Agent]) -> Agent:
+    """An agent on a Podman that no other test sees, not started yet."""
+    return make_agent(_own_podman)
 
 
 def _end(agent: Agent, passed: bool) -> list[str]:

@@ -29,14 +29,23 @@ def pod(name: str, *containers: Json, labels: dict[str, str] | None = None, **sp
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": body}
 
 
+QUICK = {"periodSeconds": 1, "failureThreshold": 1, "timeoutSeconds": 20}
+"""Every second, one failure counts; a slow machine is none."""
+
+
 def exec_probe(*command: str, **fields: Any) -> Json:
-    """A quick exec probe: every second, one failure counts."""
-    return {"exec": {"command": list(command)}, "periodSeconds": 1, "failureThreshold": 1, **fields}
+    """A quick exec probe."""
+    return {"exec": {"command": list(command)}, **QUICK, **fields}
 
 
 def http_probe(port: int | str, path: str = "/", **fields: Any) -> Json:
-    """A quick httpGet probe: every second, one failure counts."""
-    return {"httpGet": {"port": port, "path": path}, "periodSeconds": 1, "failureThreshold": 1, **fields}
+    """A quick httpGet probe."""
+    return {"httpGet": {"port": port, "path": path}, **QUICK, **fields}
+
+
+def tcp_probe(port: int | str, **fields: Any) -> Json:
+    """A quick tcpSocket probe."""
+    return {"tcpSocket": {"port": port}, **QUICK, **fields}
 
 
 def env(**values: str) -> list[Json]:

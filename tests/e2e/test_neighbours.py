@@ -18,10 +18,10 @@ def facts(env: PodmanEnv, *names: str) -> list[Any]:
 
 
 def test_foreign_pods_containers_and_images_are_left_alone(
-    make_agent: Callable[[PodmanEnv], Agent], own_podman: PodmanEnv
+    lone_agent: Agent,
 ) -> None:
     """Also one that carries the kubelet's labels and one that has the very name that ours would have."""
-    env = own_podman
+    env = lone_agent.env
     run = ("run", "-d", "--network", "none")
     env.add_image("localhost/foreign:1", "LABEL x=y")
     env.run("pod", "create", "--name", "theirs", "--network", "none")
@@ -30,7 +30,7 @@ def test_foreign_pods_containers_and_images_are_left_alone(
     labels = ("--label", "io.kubernetes.pod.name=web-n1", "--label", "io.kubernetes.pod.namespace=default")
     env.run(*run, "--name", "cri", *labels, "--label", "io.kubernetes.container.name=app", IMAGE, "sleep", "1000")
     before = facts(env, "in-pod", "alone", "cri")
-    agent = make_agent(env).start()
+    agent = lone_agent.start()
     agent.write(pod("web"))
     agent.write(pod("crash", container(script="exit 1")))
     agent.wait_ready("web")

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.agent import Agent
-from tests.e2e.manifests import SERVE, container, exec_probe, http_probe, pod
+from tests.e2e.manifests import SERVE, container, exec_probe, http_probe, pod, tcp_probe
+from tests.support.podman_env import IMAGE
 
 HTTPD = "mkdir -p /tmp/w; echo hello > /tmp/w/index.html; touch /tmp/w/ok; httpd -f -p 8080 -h /tmp/w & wait"
 
@@ -30,7 +31,9 @@ def test_pain_1_exec_liveness_kills_and_restarts(agent: Agent) -> None:
 
 
 def test_pain_19_http_liveness_on_a_lone_box(agent: Agent) -> None:
-    app = container(script=HTTPD, livenessProbe=http_probe(8080, "/ok", initialDelaySeconds=1))
+    app = container(
+        script=HTTPD, livenessProbe=http_probe(8080, "/ok"), startupProbe=http_probe(8080, "/ok", failureThreshold=30)
+    )
     agent.start().write(pod("live", app))
     agent.wait_ready("live")
     first = agent.running_id("live")
@@ -103,12 +106,12 @@ def test_pain_5_network_probes_need_no_tool_in_the_image(agent: Agent) -> None:
     server = container(
         command=["/bin/busybox", "httpd", "-f", "-p", "8080"],
         ports=[{"name": "http", "containerPort": 8080}],
-        startupProbe={"tcpSocket": {"port": "http"}, "periodSeconds": 1, "failureThreshold": 30},
-        livenessProbe={"tcpSocket": {"port": 8080}, "periodSeconds": 1, "failureThreshold": 1},
+        startupProbe=tcp_probe("http", failureThreshold=30),
+        livenessProbe=tcp_probe(8080),
         readinessProbe=http_probe("http", "/etc/passwd"),
     )
     agent.start().write(pod("net", server))
-    agent.write(pod("closed", container(readinessProbe={"tcpSocket": {"port": 8080}, "periodSeconds": 1})))
+    agent.write(pod("closed", container(readinessProbe=tcp_probe(8080))))
     agent.wait_ready("net")
     agent.wait("a refused connection", lambda: agent.events("closed", "Unhealthy"))
     assert agent.condition("closed") == "False"
@@ -156,7 +159,8 @@ def hanging(mark: str = "7117") -> list[str]:
 
 
 def test_pain_10_and_13_no_health_timer_of_podman_is_used(agent: Agent) -> None:
-    agent.env.add_image("localhost/checked:1", 'HEALTHCHECK CMD ["false"]')
+    recipe = f'FROM {IMAGE}\nHEALTHCHECK --interval=1s CMD ["false"]\n'
+    agent.podman_with(recipe, "build", "--format", "docker", "--tag", "localhost/checked:1", "-")
     app = container(image="localhost/checked:1", livenessProbe=exec_probe("test", "!", "-e", "/tmp/bad"))
     agent.start().write(pod("own", app))
     agent.wait_ready("own")
