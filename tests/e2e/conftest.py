@@ -71,7 +71,9 @@ def podman_env(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixture
     yield env
     with _users(shared) as users:
         users.pop()
-        if not users:
+        if users:
+            env.service.stop()
+        else:
             env.close()
 
 

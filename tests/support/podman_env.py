@@ -180,10 +180,16 @@ class PodmanEnv:
             self.run("rm", "--all", "--force", "--time", "0")
         finally:
             self.service.stop()
-            subprocess.run(["umount", f"{self.storage.root}/overlay"], capture_output=True, check=False)
+            for mounted in reversed(self._mounts()):
+                subprocess.run(["umount", "-l", mounted], capture_output=True, check=False)
             shutil.rmtree(self.directory, ignore_errors=True)
             if self._slot is not None:
                 self._slot.close()
+
+    def _mounts(self) -> list[str]:
+        """Mount points below the directory, outer ones first."""
+        points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+        return sorted(p for p in points if p.startswith(f"{self.directory}/"))
 
 
 @pytest.fixture(scope="session")
