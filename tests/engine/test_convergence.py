@@ -113,7 +113,7 @@ class Op:
 
 VERBS = tuple(
     """edit, edit, edit, remove, readd, hold, release, restart, restart container, exit, exit, exit, oom, infra dies,
-    reboot, agent restarts, liveness, started, lose image, container vanishes, pod vanishes, ignore SIGTERM,
+    reboot, conmon dies, agent restarts, liveness, started, lose image, container vanishes, pod vanishes, ignore SIGTERM,
     heed SIGTERM, bad command, good command, exits at start, stays up, volume fails, volume works, cut off, back,
     time, time, time, wake, relist""".replace("\n    ", " ").split(", ")
 )
@@ -180,6 +180,14 @@ class Play:
     def _reboot(self, op: Op) -> None:
         self.boots += 1
         self.world.reboot(f"boot-{self.boots + 1}")
+
+    def _conmon_dies(self, op: Op) -> None:
+        if self._name(op) in self.world.runtime.running():
+            process_too = bool(op.number % 2)
+            if process_too:
+                self.world.rules.ended(self._name(op))
+            self.world.runtime.kill_conmon(self._name(op), process_too=process_too)
+            self.world.deliver()
 
     def _agent_restarts(self, op: Op) -> None:
         self.world.boot()

@@ -149,8 +149,13 @@ class Runtime(fakes.FakeRuntime):
     def check(self) -> None:
         """One instance per name; nothing of ours in two sandboxes."""
         for pod in self.pods():
-            names = [c.name for c in pod.containers if c.running]
+            names = [c.name for c in pod.containers if self.lives(c.id)]
             assert len(names) == len(set(names)), f"two instances of one container run: {names}"
+
+    def lives(self, container_id: str) -> bool:
+        """Whether the container's process is there, whatever Podman believes."""
+        box = self._boxes.get(container_id)
+        return box is not None and box.seen.running and not box.process_dead
 
     def create_pod(self, pod: Pod, attempt: int) -> ObservedPod:
         """See ports.Runtime."""
@@ -192,20 +197,19 @@ class Runtime(fakes.FakeRuntime):
     def signal_container(self, container_id: str, signal: str) -> None:
         """See ports.Runtime."""
         box = self._boxes.get(container_id)
-        if box is not None and box.seen.running:
+        if box is not None and self.lives(container_id):
             self.rules.signalled(box.seen, signal)
         super().signal_container(container_id, signal)
 
     def remove_pod(self, pod_id: str) -> None:
         """See ports.Runtime."""
-        alive = [b.seen.name for b in self._boxes.values() if b.pod_id == pod_id and b.seen.running]
+        alive = [b.seen.name for b in self._boxes.values() if b.pod_id == pod_id and self.lives(b.seen.id)]
         assert not alive, f"a pod is removed while {alive} still run"
         super().remove_pod(pod_id)
 
     def remove_container(self, container_id: str) -> None:
         """See ports.Runtime."""
-        box = self._boxes.get(container_id)
-        assert box is None or not box.seen.running, "a running container is removed"
+        assert not self.lives(container_id), "a running container is removed"
         super().remove_container(container_id)
 
 
@@ -263,7 +267,7 @@ class World:
 
     def deliver(self) -> None:
         """The exit watcher tells the deaths of what it watches."""
-        alive = {c.id for p in self.runtime.pods() for c in p.containers if c.running}
+        alive = {c.id for p in self.runtime.pods() for c in p.containers if self.runtime.lives(c.id)}
         alive |= {p.infra_id for p in self.runtime.pods() if p.infra_pid}
         codes = {c.id: c.exit_code for p in self.runtime.pods() for c in p.containers}
         for container_id in [i for i in self.exits.watched if i not in alive]:
