@@ -881,6 +881,45 @@ def test_waiting_messages() -> None:
     assert planner.plan(scene(pod(), sandbox(), failed)).waiting == {"app": Waiting("ErrImagePull", "manifest unknown")}
 
 
+EARLIEST = [
+    scene(
+        newer(pod(*TWO)),
+        sandbox(runs(), runs("side")),
+        incoming=NEW.update("app", pull=pulls(PullState.FAILED, "no", "no", 0, 50)).update(
+            "side", pull=pulls(PullState.FAILED, "no", "no", 0, 20)
+        ),
+    ),
+    scene(
+        replace(pod(inits=(SIDECAR, replace(SIDECAR, name="proxy-2"))), restart_policy="Never"),
+        sandbox(runs("proxy"), runs("proxy-2"), ended()),
+        memory(
+            {
+                "proxy": known(stopping=stops("proxy-0", 1, 51)),
+                "proxy-2": known(stopping=stops("proxy-2-0", 1, 21)),
+                "app": over(),
+            }
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize("of", EARLIEST)
+def test_the_earliest_of_two_waits_counts(of: planner.Scene) -> None:
+    made = planner.plan(of)
+    assert (made.actions, made.wake_at) == ((), NOW + 20)
+
+
+def test_a_container_of_unknown_state_holds_up_the_next() -> None:
+    assert scenes.spoken(planner.plan(scene(pod(*TWO), sandbox(runs(state=State.UNKNOWN))))) == [
+        "remove container app app-0"
+    ]
+
+
+def test_instances_are_counted_per_container() -> None:
+    both = sandbox(ended(), runs(count=1), ended("side"), runs("side", 1))
+    assert planner.plan(scene(pod(*TWO), both)).actions == ()
+
+
 def test_the_earliest_wait_decides_when_to_look_again() -> None:
     several = memory({"app": known(backoff=Backoff(40.0, NOW)), "side": known(backoff=Backoff(10.0, NOW))})
     assert planner.plan(scene(pod(*TWO), sandbox(ended(), ended("side")), several)).wake_at == NOW + 9

@@ -114,8 +114,8 @@ class Op:
 VERBS = tuple(
     """edit, edit, edit, remove, readd, hold, release, restart, restart container, exit, exit, exit, oom, infra dies,
     reboot, conmon dies, agent restarts, liveness, started, lose image, container vanishes, pod vanishes,
-    ignore SIGTERM, heed SIGTERM, bad command, good command, exits at start, stays up, volume fails, volume works, cut off, back,
-    time, time, time, wake, relist""".replace("\n    ", " ").split(", ")
+    ignore SIGTERM, heed SIGTERM, bad command, good command, exits at start, stays up, volume fails, volume works,
+    cut off, back, time, time, time, wake, relist""".replace("\n    ", " ").split(", ")
 )
 
 ops = st.builds(Op, st.sampled_from(VERBS), st.integers(0, 6), st.sampled_from((0, 1, 3, 9, 40, 200, 700)))
