@@ -464,8 +464,9 @@ def settled(world: World, pod: Pod) -> str:
     for container in pod.containers:
         newest = observed.newest(container.name)
         if newest is None:
-            ended = world.local.memory.of(container.name).ended
-            if pod.restart_policy == "Always" or not ended:
+            known = world.local.memory.of(container.name)
+            done = {"Always": False, "OnFailure": known.ended, "Never": known.restart_count >= 0}
+            if not done[pod.restart_policy]:
                 return f"{container.name} has no instance"
         elif not newest.running and (pod.restart_policy == "Always" or newest.exit_code is None):
             return f"{container.name} does not run"
