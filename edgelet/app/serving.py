@@ -21,7 +21,7 @@ def server(agent: Agent) -> ApiServer:
         observer=engine.observer,
         sources=agent.sources.all,
         service=base.service.describe,
-        version=lambda: "",
+        version=base.runtime.version,
         beat=lambda: base.beat.at,
         notes=notes,
     )
@@ -34,4 +34,4 @@ def server(agent: Agent) -> ApiServer:
         clock=base.clock,
         node_name=base.node.name,
     )
-    return ApiServer(base.settings.socket, services)
+    return ApiServer(base.settings.socket, services, fatal=base.beat.fatal)

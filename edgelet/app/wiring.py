@@ -34,11 +34,17 @@ from ..model.layout import Layout
 from ..model.pod import PodKey
 from . import machine
 from .orphans import Orphans
+from .pod_data import PodData
 
 log = logging.getLogger(__name__)
 
 BOOT_ID_VARIABLE = "EDGELET_BOOT_ID"
 """Overrides the kernel's boot id: tests simulate a reboot with it."""
+
+
+DEFAULT_POD_LOGS = "/var/log/pods"
+CONTAINER_LINKS = "/var/log/containers"
+"""Log collectors expect one link per container here (6.4.2); kept only beside the usual log directory."""
 
 
 class Beat:
@@ -89,7 +95,7 @@ class Base:
     host: podman.Host
     service: podman.Service
     runtime: podman.Podman
-    volumes: HostVolumes
+    data: PodData
     events: EventRing
     event_file: EventFile
     store: StatusStore
@@ -141,6 +147,7 @@ def build(settings: config.Settings) -> Agent:
         base.clock,
         lambda: engine.observer.all().values(),
         Policy(settings.container_log_max_size, settings.container_log_max_files),
+        links_dir=CONTAINER_LINKS if settings.pod_logs_dir == DEFAULT_POD_LOGS else "",
         period=settings.container_log_monitor_interval,
     )
     return Agent(base, engine, sources, rotator)
@@ -174,7 +181,7 @@ def _base(settings: config.Settings) -> Base:
         host=host,
         service=service,
         runtime=runtime,
-        volumes=HostVolumes(layout, memory=host.memory),
+        data=PodData(HostVolumes(layout, memory=host.memory), settings.pod_logs_dir),
         events=events,
         event_file=EventFile(os.path.join(settings.root_dir, "events.jsonl"), events),
         store=StatusStore(clock),
@@ -212,7 +219,7 @@ def _engine(base: Base, order: tuple[str, ...]) -> Engine:
     puller = Puller(base.runtime, base.clock, base.events, workers.pulled)
     runner = OciExec(os.path.join(base.settings.run_dir, "exec"))
     prober = Prober(base.clock, runner, base.events, wake, fatal=base.beat.fatal)
-    tools = Tools(base.runtime, base.volumes, observer, puller, base.events, base.clock)
+    tools = Tools(base.runtime, base.data, observer, puller, base.events, base.clock)
     workers.use(
         Reconciler(
             Context(
@@ -237,12 +244,12 @@ def _listed(director: Director, base: Base, states: States) -> None:
     """After each full list: let wishes out, and take leftovers away."""
     director.open()
     wanted, running = director.wanted(), director.running()
-    known = base.volumes.uids() | states.uids()
+    known = base.data.uids() | states.uids()
     for uid in cleanup.orphans(known, wanted, running, director.working()):
         log.info("removing what is left of a pod that is gone: %s", uid)
         states.drop(uid)
         try:
-            base.volumes.remove(uid)
+            base.data.remove(uid)
         except errors.EdgeletError as error:
             log.warning("%s", error)
 

@@ -68,6 +68,8 @@ class Api:
         self._clients: dict[str, list[Any]] = {}
         self._lock = threading.Lock()
         self._gate = _Gate(CREATING_AT_ONCE)
+        self.version = ""
+        """Podman's version as its newest answer told it: GET /version costs 0.4 s on 4.3."""
 
     def get(self, path: str, params: Mapping[str, str] | None = None, *, timeout: float = 20.0) -> Any:
         """GET, decoded JSON. Asked again once if the connection broke: reading twice harms nothing."""
@@ -138,6 +140,7 @@ class Api:
             response = client.request(
                 method, _url(client, path), params=params, data=data, headers=headers, timeout=timeout
             )
+            self.version = response.headers.get("Server", "").removeprefix("Libpod/").partition(" ")[0] or self.version
             _raise_for(response, what)
             # .content: .text would guess the character set of every body
             return json.loads(response.content) if response.content else None
