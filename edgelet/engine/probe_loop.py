@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import heapq
-import logging
 import os
 import selectors
+import threading
 from dataclasses import dataclass
 
 from .. import ports
 from ..core.probes import Outcome
 from .probe_io import Answer, Deadline, Ready, Steps
-
-log = logging.getLogger(__name__)
 
 PATIENCE = 1.0
 """Seconds a try gets to clean up after its deadline, before the next one."""
@@ -36,6 +34,7 @@ class Loop:
         self._tries: dict[int, _Try] = {}
         self._deadlines: list[tuple[float, int]] = []
         self._selector = selectors.DefaultSelector()
+        self._lock = threading.Lock()
         self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._selector.register(self._event, selectors.EVENT_READ, 0)
 
@@ -44,10 +43,9 @@ class Loop:
 
     def poke(self) -> None:
         """Make a waiting `turn` return; from any thread, and harmless after `close`."""
-        try:
-            os.eventfd_write(self._event, 1)
-        except OSError as error:
-            log.debug("cannot wake the prober: %s", error)
+        with self._lock:
+            if self._event >= 0:
+                os.eventfd_write(self._event, 1)
 
     def add(self, token: int, steps: Steps, deadline: float) -> Answer | None:
         """Begin a try that ends at `deadline` (monotonic) at the latest; its answer if it has one at once."""
@@ -89,7 +87,9 @@ class Loop:
         for token in list(self._tries):
             self.cancel(token)
         self._selector.close()
-        os.close(self._event)
+        with self._lock:
+            os.close(self._event)
+            self._event = -1
 
     def _timeout(self, wake_at: float | None) -> float | None:
         while self._deadlines and self._deadlines[0][1] not in self._tries:

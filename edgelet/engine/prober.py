@@ -31,6 +31,10 @@ from .probe_tally import Tallies, Tally
 log = logging.getLogger(__name__)
 
 
+ADOPTION = 600.0
+"""Seconds after the start for which verdicts of containers that have not been seen yet are kept."""
+
+
 class Results(Protocol):
     """Where verdicts are kept over a restart of the agent (not of the machine)."""
 
@@ -103,6 +107,9 @@ class Prober:
         self._alive = alive or _process_lives
         self._fatal = fatal
         self._before: dict[str, tuple[bool, bool]] = dict(results.load()) if results else {}
+        self._saved: dict[str, tuple[bool, bool]] = dict(self._before)
+        self._saving = threading.Lock()
+        self._began = clock.monotonic()
         self._pods: dict[PodKey, dict[str, _Watched]] = {}
         self._due: list[tuple[float, int, _Watched, Kind]] = []
         self._flights: dict[int, _Flight] = {}
@@ -183,12 +190,13 @@ class Prober:
         try:
             while not self._stopping:
                 self.step()
-            self._loop.close()
         except BaseException as error:  # guard
             log.critical("the prober has ended, no probe runs any more", exc_info=True)
             if self._fatal is None:
                 raise
             self._fatal(f"the prober has ended: {error}")
+        finally:
+            self._loop.close()
 
     def _wake_at(self) -> float | None:
         now = self._clock.monotonic()
@@ -352,10 +360,16 @@ class Prober:
         """Keep the verdicts for the next start of the agent; those not adopted yet as they were."""
         if self._results is None:
             return
-        with self._lock:
-            known = {w.target.container_id: w.instance for pod in self._pods.values() for w in pod.values()}
-            results = self._before | {i: (instance.started, instance.ready) for i, instance in known.items()}
-        self._results.save(results)
+        with self._saving:
+            with self._lock:
+                if self._clock.monotonic() > self._began + ADOPTION:
+                    self._before.clear()
+                watched = [w for pod in self._pods.values() for w in pod.values()]
+                found = {w.target.container_id: (w.instance.started, w.instance.ready) for w in watched}
+                results = self._before | found
+            if results != self._saved:
+                self._results.save(results)
+                self._saved = results
 
 
 def _process_lives(target: ports.Target) -> bool:

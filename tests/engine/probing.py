@@ -88,7 +88,7 @@ def silent(conn: socket.socket) -> None:
         pass
 
 
-def run(steps: Steps, timeout: float = 1.0) -> Answer:
+def run(steps: Steps, timeout: float = 20.0) -> Answer:
     """Run one try to its end on a loop of its own, in real time."""
     loop = Loop(SystemClock())
     try:
@@ -133,8 +133,8 @@ class FakeRunning:
     def end(self, code: int = 0, output: bytes = b"") -> None:
         """The command ends with that exit code and output."""
         self.result = ports.ExecResult(code, output, timed_out=self.aborted)
-        os.close(self._end)
-        self._end = -1
+        end, self._end = self._end, -1
+        os.close(end)
 
     def fileno(self) -> int:
         """See ports.Running."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import os
 import socket
 import time
@@ -92,12 +93,13 @@ class FakeResults:
 
 @pytest.fixture
 def bench() -> Iterator[Bench]:
+    gc.collect()
     before = len(os.listdir("/proc/self/fd"))
     one = Bench()
     yield one
     one.prober.stop()
     assert one.runner.under_way() == []
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 def test_a12_ready_after_the_initial_delay_and_not_before(bench: Bench) -> None:
@@ -231,7 +233,9 @@ def test_a_port_name_that_is_not_there_is_an_error(bench: Bench, handler: Handle
 def test_network_probes_reach_the_network(bench: Bench) -> None:
     moved = "HTTP/1.1 302 Found\r\nLocation: http://elsewhere/\r\nContent-Length: 2\r\n\r\nhi"
     with probing.server(probing.replies(moved)) as port:
-        bench.sync(bench.target(readiness=Probe(HttpGet(port)), liveness=Probe(TcpSocket(port))))
+        bench.sync(
+            bench.target(readiness=Probe(HttpGet(port), timeout=60), liveness=Probe(TcpSocket(port), timeout=60))
+        )
 
         def both() -> bool:
             bench.turn()
@@ -308,6 +312,17 @@ def test_verdicts_survive_the_agent() -> None:
     assert results.kept["id1"] == (True, False)
     bench.sync()
     assert results.kept == {"other": (True, False)}
+    bench.prober.stop()
+
+
+def test_verdicts_of_containers_that_never_came_back_are_dropped() -> None:
+    results = FakeResults({"gone": (True, True)})
+    bench = Bench(results)
+    bench.sync(bench.target())
+    assert set(results.kept) == {"gone", "id1"}
+    bench.clock.advance(601)
+    bench.sync(bench.target("id2"))
+    assert set(results.kept) == {"id2"}
     bench.prober.stop()
 
 
@@ -392,18 +407,18 @@ def test_a_hundred_hanging_probes_delay_nobody() -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=1000) as hole, probing.server(good) as port:
         for number in range(100):
             key = PodKey("default", f"bad{number}")
-            container = Container("c", "i", liveness=Probe(HttpGet(hole.getsockname()[1]), timeout=30, period=30))
+            container = Container("c", "i", liveness=Probe(HttpGet(hole.getsockname()[1]), timeout=60, period=60))
             prober.sync(key, (ports.Target(key, "u", container, f"b{number}", 0, "", "127.0.0.1", clock.monotonic()),))
         prober.start()
         began = clock.monotonic()
-        container = Container("c", "i", readiness=Probe(HttpGet(port), period=1))
+        container = Container("c", "i", readiness=Probe(HttpGet(port), period=1, timeout=20))
         prober.sync(KEY, (ports.Target(KEY, "u", container, "good", 0, "", "127.0.0.1", began),))
         try:
-            probing.wait_until(lambda: len(arrivals) == 3)
+            probing.wait_until(lambda: len(arrivals) == 3, 20)
         finally:
             prober.stop()
     late = [arrival - began - number for number, arrival in enumerate(arrivals)]
-    assert max(late) < 0.5, late
+    assert max(late) < 2, late
     assert len(woken) == 1
 
 
@@ -432,7 +447,7 @@ def test_the_end_of_the_thread_is_told() -> None:
 
     runner = probing.FakeRunner()
     prober = Prober(SystemClock(), runner, FakeRecorder(), broken, fatal=said.append)
-    container = Container("c", "i", readiness=Probe(CHECK))
+    container = Container("c", "i", readiness=Probe(CHECK, timeout=60))
     prober.sync(KEY, (ports.Target(KEY, "u", container, "x", 0, "", "", SystemClock().monotonic()),))
     prober.start()
     probing.wait_until(lambda: len(runner.begun) == 1)

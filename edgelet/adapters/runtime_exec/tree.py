@@ -2,8 +2,10 @@
 
 Killing the runtime's client leaves the command running, and killing the command leaves its
 children.  So the tree is stopped first, member by member, until a look at /proc shows nobody new;
-then it is killed.  Members are: descendants of the client, their sessions, and (for those that
-left both by a double fork) whoever carries the command's marker in its environment.
+then it is killed.  A look counts when all known members stood still before it began, and nobody
+left while it lasted: whoever leaves may have had a child just before.  Members are: descendants of
+the client, their sessions, and (for those that left both by a double fork) whoever carries the
+command's marker in its environment.
 """
 
 from __future__ import annotations
@@ -12,8 +14,15 @@ import os
 import signal
 from dataclasses import dataclass
 
-ROUNDS = 8
+ROUNDS = 20
 """Looks at /proc while stopping; a fork bomb that outruns them is killed as far as it was seen."""
+
+_STILL = frozenset("TtZX")
+"""States in which a process cannot fork. One that was told to stop may be in the middle of a fork."""
+
+
+KTHREADD = 2
+"""The parent of the kernel's threads, which have no environment ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +34,12 @@ class Entry:
     state: str
 
 
-def snapshot() -> dict[int, Entry]:
-    """All processes of the machine by pid; those that end meanwhile are left out."""
-    table: dict[int, Entry] = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            entry = _entry(name)
-            if entry is not None:
-                table[int(name)] = entry
-    return table
+def snapshot() -> tuple[dict[int, Entry], bool]:
+    """All processes of the machine by pid; False when one ended before it could be looked at."""
+    names = [name for name in os.listdir("/proc") if name.isdigit()]
+    entries = {int(name): _entry(name) for name in names}
+    table = {pid: entry for pid, entry in entries.items() if entry is not None}
+    return table, len(table) == len(names)
 
 
 def end(client: int, marker: str, inside: int) -> int:
@@ -42,23 +48,48 @@ def end(client: int, marker: str, inside: int) -> int:
     `marker` is ``NAME=value`` in the command's environment; `inside` is a pid in the container,
     whose pid namespace bounds the search for it.  Returns how many were killed.
     """
-    namespace = _namespace(inside)
-    wanted = marker.encode()
+    search = _Search(marker.encode(), _namespace(inside))
     stopped: set[int] = set()
-    asked: set[int] = set()
+    still = False
     for _ in range(ROUNDS):
-        table = snapshot()
+        table, whole = snapshot()
         found = _members(table, {client} | stopped) - {client}
-        strangers = table.keys() - found - asked - {client}
-        found |= {pid for pid in strangers if namespace and _carries(pid, wanted, namespace)}
-        asked |= strangers
-        new = {pid for pid in found - stopped if table[pid].state != "Z"}
-        if not new:
+        carriers, sure = search.among(table, table.keys() - found - {client})
+        new = {pid for pid in found | carriers if pid not in stopped and table[pid].state != "Z"}
+        if still and whole and sure and not new:
             break
+        still = not new and all(table[pid].state in _STILL for pid in stopped & table.keys())
         _signal(new, signal.SIGSTOP)
         stopped |= new
     _signal(stopped, signal.SIGKILL)
     return len(stopped)
+
+
+class _Search:
+    """Looks for the marker in environments, each process once."""
+
+    def __init__(self, marker: bytes, namespace: str) -> None:
+        self._marker = marker
+        self._namespace = namespace
+        self._strangers: set[int] = set()
+
+    def among(self, table: dict[int, Entry], pids: set[int]) -> tuple[set[int], bool]:
+        """Those of `pids` that carry the marker; and whether all could be asked.
+
+        A process has no environment for a moment while it becomes another program, so an empty one
+        is asked again.
+        """
+        carriers: set[int] = set()
+        sure = True
+        for pid in pids - self._strangers if self._namespace else ():
+            environment = _environment(pid, self._namespace)
+            if environment is not None and self._marker in environment.split(b"\0"):
+                carriers.add(pid)
+            elif environment == b"" and table[pid].state != "Z" and table[pid].parent != KTHREADD:
+                sure = False
+            else:
+                self._strangers.add(pid)
+        return carriers, sure
 
 
 def _members(table: dict[int, Entry], roots: set[int]) -> set[int]:
@@ -89,15 +120,15 @@ def _namespace(pid: int) -> str:
         return ""
 
 
-def _carries(pid: int, marker: bytes, namespace: str) -> bool:
-    """Whether the process lives in that pid namespace and has `marker` in its environment."""
+def _environment(pid: int, namespace: str) -> bytes | None:
+    """What a process in that pid namespace was started with; None = not in it, or gone."""
     try:
         if os.readlink(f"/proc/{pid}/ns/pid") != namespace:
-            return False
+            return None
         with open(f"/proc/{pid}/environ", "rb") as file:
-            return marker in file.read().split(b"\0")
+            return file.read()
     except OSError:
-        return False
+        return None
 
 
 def _signal(pids: set[int], number: signal.Signals) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import queue
@@ -62,13 +63,14 @@ class Stage:
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
+    gc.collect()
     before = len(os.listdir("/proc/self/fd"))
     one = Stage(tmp_path)
     one.watcher.start()
     yield one
     one.close()
     assert one.reports.empty(), "an exit is told once"
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 def test_the_exit_file_gives_the_code_at_once(stage: Stage) -> None:
