@@ -80,7 +80,12 @@ def _module(command: str) -> ModuleType:
     return importlib.import_module(f".{_MODULES.get(command, command)}", __package__)
 
 
-def _parser(module: ModuleType | None) -> argparse.ArgumentParser:
+def full_parser() -> argparse.ArgumentParser:
+    """The parser with every command's own arguments, for the manual page and the completion."""
+    return _parser(*dict.fromkeys(_module(name) for name in COMMANDS))
+
+
+def _parser(*modules: ModuleType | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="edgelet",
         description="Kubernetes static pods on a box without a control plane, run under Podman.",
@@ -89,7 +94,7 @@ def _parser(module: ModuleType | None) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"edgelet {__version__}")
     parser.add_argument("--socket", dest="global_socket", metavar="PATH", help="the agent's socket (EDGELET_SOCKET)")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
-    if module is not None:
+    for module in filter(None, modules):
         module.add_parser(subparsers)
     for name, text in COMMANDS.items():
         if name not in subparsers.choices:

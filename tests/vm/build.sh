@@ -7,7 +7,9 @@ suite=${1:-bookworm}
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${EDGELET_VM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/edgelet-vm}
 packages=systemd,systemd-sysv,udev,dbus,linux-image-cloud-amd64,initramfs-tools,kmod,procps,iproute2,e2fsprogs,util-linux
-packages=$packages,podman,crun,conmon,netavark,aardvark-dns,catatonit,iptables,busybox-static,python3,apparmor,ca-certificates
+packages=$packages,podman,crun,conmon,netavark,aardvark-dns,catatonit,iptables,nftables,busybox-static,apparmor,ca-certificates
+# What the package depends on, so that `dpkg -i` is enough: there is no network in the machine.
+packages=$packages,python3,python3-yaml,python3-requests,python3-tornado,python3-watchdog,python3-prometheus-client
 stamp=$( (echo "$suite $packages"; cat "$here/build.sh") | sha256sum | cut -c1-12)
 image=$cache/$suite-$stamp
 if [ -e "$image/done" ]; then echo "$image"; exit 0; fi
@@ -47,7 +49,8 @@ WantedBy=sysinit.target
 UNIT
 ln -sf ../edgelet-test.service "$root/etc/systemd/system/sysinit.target.wants/" 2>/dev/null ||
   { mkdir -p "$root/etc/systemd/system/sysinit.target.wants"; ln -sf ../edgelet-test.service "$root/etc/systemd/system/sysinit.target.wants/"; }
-for unit in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer; do
+for unit in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer \
+  e2scrub_reap.service fstrim.timer; do
   ln -sf /dev/null "$root/etc/systemd/system/$unit"
 done
 mkdir -p "$root/etc/systemd/journald.conf.d"
