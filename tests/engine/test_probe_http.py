@@ -147,7 +147,7 @@ def test_a_slow_drip_does_not_extend_the_time(head: str) -> None:
         assert "context deadline exceeded (Client.Timeout" in answer.text
 
 
-def test_request_as_the_kubelet_sends_it() -> None:
+def test_pain_5_the_request_goes_out_from_the_agent_as_from_a_kubelet() -> None:
     seen: list[str] = []
     with probing.server(probing.replies(OK, seen=seen)) as port:
         probing.run(probe_http.get(Url("http", "127.0.0.1", port, "/healthz?a=1"), (("X-Probe", "yes"),)))

@@ -104,7 +104,7 @@ def sleepers(target: ports.Target) -> int:
     return sum(line.startswith("sleep 100") for line in alive(target))
 
 
-def test_exit_code_and_output(runner: OciExec, make_target: MakeTarget) -> None:
+def test_pain_14_exit_code_and_output_of_a_container_in_a_store_of_its_own(runner: OciExec, make_target: MakeTarget) -> None:
     target = make_target()
     result = run(runner, target, "sh", "-c", "echo out; echo err >&2; exit 3")
     assert result == ports.ExecResult(3, b"out\nerr\n")
