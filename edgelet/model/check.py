@@ -68,16 +68,17 @@ class _Checker:
     def _remarks(self, node: Node, path: Path) -> None:
         """Repeated keys, and keys that YAML does not read as the text they are."""
         for key, line, column in node.repeated:
-            self._report.warn((*path, key), "is written twice; the last one counts", (line, column))
+            self._report.warn((*path, key), "is written twice; the last one counts", (line, column), True)
         for key, text in node.odd_keys:
             self._report.note((*path, key), f"the key {text} is read as {key!r}; quote it if that is not meant")
 
     def _unknown(self, key: str, type_name: str, path: Path) -> None:
         hint = "" if self._report.full else advice.unknown(key, type_name, self._table[type_name])
-        self._report.warn((*path, key), f"there is no such field here; {hint}", self._report.key_mark(path, key))
+        self._report.warn((*path, key), f"there is no such field here; {hint}", self._report.key_mark(path, key), True)
 
     def _field(self, node: Node, field: Field, path: Path, active: bool) -> Any:
-        below = active and field.verdict == fields.HONOURED
+        # What is below a field that is not honoured matters to nobody; its own single value must still be right.
+        below = active and (field.verdict == fields.HONOURED or field.type in fields.SCALARS)
         if active and field.verdict == fields.REFUSED and not _says_nothing(node, field):
             self._report.error(path, field.text)
             return _DROP

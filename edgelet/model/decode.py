@@ -216,6 +216,8 @@ def _workload(node: Node, kind: str, report: Report, origin: Origin, found: _Fou
     report.note(("kind",), f"{kind} {name!r} runs as one pod{more}; there is no rolling update")
     own = {k: metadata[k] for k in ("name", "namespace") if k in metadata}
     pod = spec["template"]
+    if kind == "Job" and pod.get("spec", {}).get("restartPolicy") not in ("Never", "OnFailure"):
+        report.error((*template, "spec", "restartPolicy"), "a Job ends: write OnFailure or Never")
     pod["metadata"] = pod.get("metadata", {}) | own
 
     def manifest() -> Any:

@@ -10,7 +10,8 @@ class Problem:
     """One finding.
 
     `document` counts from 1; `line` and `column` from 1 (0 = unknown); `path` is the field path as
-    the API server writes it: ``spec.containers[0].image``.
+    the API server writes it: ``spec.containers[0].image``.  `unknown` = what stands at `path` is no field,
+    or stands there twice: what the API's fieldValidation is about.
     """
 
     message: str
@@ -20,6 +21,7 @@ class Problem:
     column: int = 0
     path: str = ""
     warning: bool = False
+    unknown: bool = False
 
     def __str__(self) -> str:
         where = ":".join(str(x) for x in (self.file, self.line, self.column) if x)

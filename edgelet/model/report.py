@@ -58,10 +58,10 @@ class Report:
         self.spoil(path)
         self._add(path, message, False, None)
 
-    def warn(self, path: Path, message: str, mark: tuple[int, int] | None = None) -> None:
+    def warn(self, path: Path, message: str, mark: tuple[int, int] | None = None, unknown: bool = False) -> None:
         """It can be used, but not as written; with `strict` that is an error too."""
         self._object.failed = self.failed or self._strict
-        self._add(path, message, not self._strict, mark)
+        self._add(path, message, not self._strict, mark, unknown)
 
     def note(self, path: Path, message: str) -> None:
         """A remark that is never an error."""
@@ -80,10 +80,14 @@ class Report:
         node = self._root.at(self._base + path)
         return node.keys.get(key) if node is not None else None
 
-    def _add(self, path: Path, message: str, warning: bool, mark: tuple[int, int] | None) -> None:
+    def _add(
+        self, path: Path, message: str, warning: bool, mark: tuple[int, int] | None, unknown: bool = False
+    ) -> None:
         if self._counts[warning] >= MAX_PROBLEMS:
             return
         self._counts[warning] += 1
         full = self._base + path
         line, column = mark or self._root.mark(full)
-        self.problems.append(Problem(message, self._file, self._document, line, column, tree.render(full), warning))
+        self.problems.append(
+            Problem(message, self._file, self._document, line, column, tree.render(full), warning, unknown)
+        )

@@ -67,7 +67,8 @@ class Condition:
 class PodStatus:
     """v1.PodStatus, plus `summary`: one line that says why the pod is not Ready ("" = Ready).
 
-    `deleting` is the epoch second at which termination began (0 = not terminating).
+    `deleting` is the epoch second at which termination began (0 = not terminating), `deletion_grace`
+    the seconds allowed by whoever deleted the pod (None = the pod's own).
     """
 
     phase: str
@@ -82,4 +83,5 @@ class PodStatus:
     qos: str = "BestEffort"
     summary: str = ""
     deleting: float = 0.0
+    deletion_grace: int | None = None
     held: bool = False

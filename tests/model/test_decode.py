@@ -502,3 +502,13 @@ def test_values_are_immutable_for_the_reader() -> None:
     value: Any = good(WEB)
     with pytest.raises(dataclasses.FrozenInstanceError):
         value.name = "x"
+
+
+def test_job_must_say_that_it_ends() -> None:
+    text = DEPLOYMENT.replace("Deployment", "Job").replace("apps/v1", "batch/v1").replace("  replicas: 3\n", "")
+    assert any("a Job ends: write OnFailure or Never" in m for m in messages(text))
+
+
+@pytest.mark.parametrize("line", ["activeDeadlineSeconds: 0", "dnsPolicy: Cluster", "preemptionPolicy: x"])
+def test_value_of_a_field_that_is_not_honoured_must_still_be_right(line: str) -> None:
+    assert decode.decode(f"{WEB}  {line}\n".encode(), FILE).failed
