@@ -1,23 +1,21 @@
 """`make mutants`: does a test notice when edgelet/core/ is wrong?
 
-Every mutant is a fork of one warm process: it swaps the text of one module while that is imported and
-runs only those of TESTS that reach the changed line, quick ones first, until one fails.
-Results are kept in mutants/results.jsonl as long as neither the code nor its tests change, so a run
-that is cut off (--minutes) goes on where it stopped.
+One warm process has collected the tests. Every mutant is a fork of it: the fork swaps the code of the
+functions of one module and runs only those tests that reach the changed line, quick ones first,
+until one fails.  Changes outside functions, which act while a module is imported, get a fresh
+process and all tests.
 
+Results are kept in mutants/ for as long as neither the code nor its tests change, so a run that is
+cut off (--minutes) goes on where it stopped.
 Exit status: 0 enough were killed, 1 too few, 2 the tests fail without any change, 3 to be continued.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import collections
 import contextlib
 import hashlib
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import json
 import os
 import random
@@ -29,13 +27,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
-from tests.support import mutation
+from tests.support import mutation, swapping
 
 ROOT = Path(__file__).parents[1]
 CORE = ROOT / "edgelet" / "core"
-RESULTS = ROOT / "mutants" / "results.jsonl"
+KEPT = ROOT / "mutants"
 TESTS = ("tests/core", "tests/engine/test_convergence.py")
 DEPENDS_ON = ("edgelet/core", "edgelet/engine", "edgelet/model", "tests/core", "tests/engine", "tests/fakes.py")
 THRESHOLD = 0.85
@@ -67,135 +65,95 @@ class Reach:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def tests(self, mutant: Mutant) -> list[str]:
-        """The tests to run for it, quickest first; a line run on import concerns all of them."""
-        lines = self.lines.get(mutant.module, {})
+        """The tests to run for it, quickest first; all of them for what acts on import."""
         first, last = mutant.site.first_line, mutant.site.last_line
+        lines = self.lines.get(mutant.module, {})
         found = {test for line, tests in lines.items() if first <= line <= last for test in tests}
-        if "" in found:
+        if not mutant.site.in_function:
             found = set(self.seconds)
-        return sorted(found, key=lambda test: self.seconds.get(test, 0.0))
+        return sorted(found - {""}, key=lambda test: self.seconds.get(test, 0.0))
 
 
-class Swapped(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports one module from a changed tree, everything else as usual."""
+class Warm:
+    """A pytest plugin that does its own work in place of running the tests, once they are collected."""
 
-    def __init__(self, name: str, path: Path, tree: ast.Module) -> None:
-        self._name, self._path, self._tree = name, path, tree
+    def __init__(self, options: argparse.Namespace, mutants: Sequence[Mutant], results: Results) -> None:
+        self._options, self._mutants, self._results = options, mutants, results
+        self._items: dict[str, Any] = {}
 
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        """See importlib."""
-        if fullname != self._name:
-            return None
-        return importlib.util.spec_from_file_location(fullname, self._path, loader=self)
-
-    def exec_module(self, module: ModuleType) -> None:
-        """See importlib."""
-        exec(compile(self._tree, str(self._path), "exec"), module.__dict__)
-
-
-class Chosen:
-    """A pytest plugin: only these tests, in this order."""
-
-    def __init__(self, tests: Sequence[str]) -> None:
-        self._order = {test: i for i, test in enumerate(tests)}
-
-    def pytest_collection_modifyitems(self, items: list[object]) -> None:
+    def pytest_runtestloop(self, session: Any) -> bool:
         """See pytest."""
-        items[:] = sorted((i for i in items if i.nodeid in self._order), key=lambda i: self._order[i.nodeid])  # type: ignore[attr-defined]
+        self._items = {item.nodeid: item for item in session.items}
+        until = time.monotonic() + self._options.minutes * 60
+        waiting = [m for m in self._mutants if m.key not in self._results.known]
+        if waiting:
+            reach = self._baseline()
+            for mutant, result in Pool(self._options.jobs, reach, self._attempt).run(waiting, until):
+                self._results.add(mutant.key, result)
+        return True
+
+    def _baseline(self) -> Reach:
+        """Run all tests unchanged, in a fork, watching which lines they reach. Raises SystemExit(2) when they fail."""
+        answer = KEPT / f"reach-{os.getpid()}.json"
+        pid = os.fork()
+        if pid == 0:
+            os._exit(self._record(answer))
+        if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
+            print(f"the tests in {', '.join(TESTS)} fail without any change: mend them first", file=sys.stderr)
+            raise SystemExit(2)
+        found = json.loads(answer.read_text())
+        answer.unlink()
+        lines = {m: {int(n): tests for n, tests in by_line.items()} for m, by_line in found["lines"].items()}
+        return Reach(lines, found["seconds"])
+
+    def _record(self, answer: Path) -> int:
+        import coverage
+
+        # Swapped for themselves first: or "killed" might mean only that swapping does harm.
+        for path in sorted(CORE.glob("*.py")):
+            if module := sys.modules.get(f"edgelet.core.{path.stem}"):
+                swapping.swap_functions(module, mutation.mutate(path.read_text(), mutation.NONE))
+        seconds: dict[str, float] = {}
+        measured = coverage.Coverage(data_file=None, include=[f"{CORE}/*"], config_file=False)
+        measured.start()
+        for name, item in self._items.items():
+            measured.switch_context(name)
+            begin = time.process_time()
+            if failed(item):
+                return 1
+            seconds[name] = time.process_time() - begin
+        measured.stop()
+        data = measured.get_data()
+        lines = {Path(f).stem: data.contexts_by_lineno(f) for f in data.measured_files()}
+        answer.write_text(json.dumps({"lines": lines, "seconds": seconds}))
+        return 0
+
+    def _attempt(self, mutant: Mutant, tests: Sequence[str]) -> int:
+        """In a fork, with the mutant in place: 0 = nobody noticed, 1 = a test failed."""
+        if not mutant.site.in_function:
+            words = ("--one", mutant.module, str(mutant.site.number))
+            os.execv(sys.executable, [sys.executable, "-m", "tests.mutants", *words])
+        tree = mutation.mutate(mutant.path.read_text(), mutant.site.number)
+        swapping.swap_functions(sys.modules[f"edgelet.core.{mutant.module}"], tree)
+        return int(any(failed(self._items[test]) for test in tests))
 
 
-class Watching:
-    """A pytest plugin: which test is running, told to coverage, and its duration."""
+def failed(item: Any) -> bool:
+    """Run one collected test; whether any phase of it failed."""
+    from _pytest.runner import runtestprotocol
 
-    def __init__(self, coverage: object, seconds: dict[str, float]) -> None:
-        self._coverage, self._seconds = coverage, seconds
-
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """See pytest."""
-        self._coverage.switch_context(nodeid)  # type: ignore[attr-defined]
-        self._seconds[nodeid] = -time.monotonic()
-
-    def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        """See pytest."""
-        self._seconds[nodeid] += time.monotonic()
-
-
-def warm() -> None:
-    """Import what every mutant needs and none changes, before forking."""
-    import hypothesis  # noqa: F401
-    import pytest  # noqa: F401
-    import yaml  # noqa: F401
-
-    for path in sorted((ROOT / "edgelet" / "model").glob("*.py")):
-        importlib.import_module(f"edgelet.model.{path.stem}")
-    changed = [name for name in sys.modules if name.startswith("edgelet.core.")]
-    if changed:
-        raise RuntimeError(f"{changed} are imported already: their mutants would not be seen")
-
-
-def baseline(directory: Path) -> Reach:
-    """Run the tests once, unchanged, in a fork; raises SystemExit(2) when they fail."""
-    answer = directory / "reach.json"
-    pid = os.fork()
-    if pid == 0:
-        os._exit(_record(answer))
-    _, status = os.waitpid(pid, 0)
-    if os.waitstatus_to_exitcode(status) != 0:
-        print(f"the tests in {', '.join(TESTS)} fail without any change: mend them first", file=sys.stderr)
-        raise SystemExit(2)
-    found = json.loads(answer.read_text())
-    lines = {m: {int(n): tests for n, tests in by_line.items()} for m, by_line in found["lines"].items()}
-    return Reach(lines, found["seconds"])
-
-
-def _record(answer: Path) -> int:
-    import coverage
-    import pytest
-
-    seconds: dict[str, float] = {}
-    measured = coverage.Coverage(data_file=None, include=[f"{CORE}/*"], config_file=False)
-    measured.start()
-    with _silence():
-        status = int(pytest.main([*QUIET, *TESTS], plugins=[Watching(measured, seconds)]))
-    measured.stop()
-    data = measured.get_data()
-    lines = {Path(f).stem: data.contexts_by_lineno(f) for f in data.measured_files()}
-    answer.write_text(json.dumps({"lines": lines, "seconds": seconds}))
-    return status
-
-
-def attempt(mutant: Mutant, tests: Sequence[str], cpu: int) -> int:
-    """In a fork: pytest's exit status with the mutant in place. 0 = nobody noticed."""
-    import pytest
-
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
-    resource.setrlimit(resource.RLIMIT_AS, (4 * 2**30, 4 * 2**30))
-    tree = mutation.mutate(mutant.path.read_text(), mutant.site.number)
-    sys.meta_path.insert(0, Swapped(f"edgelet.core.{mutant.module}", mutant.path, tree))
-    files = sorted({test.split("::")[0] for test in tests})
-    with _silence():
-        return int(pytest.main([*QUIET, *files], plugins=[Chosen(tests)]))
-
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)
-    os.dup2(nothing, 2)
-    yield
+    return any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
 
 
 class Pool:
     """Up to `jobs` forks at once; what takes far longer than the tests do unchanged counts as noticed."""
 
-    def __init__(self, jobs: int, reach: Reach) -> None:
-        self._jobs, self._reach = jobs, reach
+    def __init__(self, jobs: int, reach: Reach, attempt: Any) -> None:
+        self._jobs, self._reach, self._attempt = jobs, reach, attempt
         self._running: dict[int, tuple[Mutant, int, float]] = {}
 
     def run(self, mutants: Sequence[Mutant], until: float) -> Iterator[tuple[Mutant, str]]:
-        """Each mutant with "killed", "survived", "timeout" or "unreached"; stops beginning new ones at `until`."""
+        """Each mutant with "killed", "survived", "timeout" or "unreached"; begins none after `until`."""
         waiting = collections.deque(mutants)
         while waiting or self._running:
             if time.monotonic() > until:
@@ -214,11 +172,10 @@ class Pool:
         cpu = int(10 + 2 * usual)
         pid = os.fork()
         if pid == 0:
-            os.setpgid(0, 0)
-            # A mutant that breaks the import is pytest's exit status 2; this is for flaws of this module.
             status = BROKEN
             with contextlib.suppress(Exception):
-                status = attempt(mutant, tests, cpu)
+                _confine(cpu)
+                status = self._attempt(mutant, tests)
             os._exit(status)
         self._running[os.pidfd_open(pid)] = (mutant, pid, time.monotonic() + 60 + 3 * cpu)
 
@@ -234,22 +191,40 @@ class Pool:
                 os.kill(pid, signal.SIGKILL)
             code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             os.close(descriptor)
-            yield mutant, _word(code)
+            if code == BROKEN:
+                raise RuntimeError(f"{mutant.key}: a fork failed outside the tests: a flaw of tests/mutants.py")
+            yield mutant, "survived" if code in (0, 5) else "timeout" if code < 0 else "killed"
 
 
-def _word(code: int) -> str:
-    if code == BROKEN:
-        raise RuntimeError("a fork failed outside pytest: a flaw of tests/mutants.py")
-    return "survived" if code in (0, 5) else "timeout" if code < 0 else "killed"
+def _confine(cpu: int) -> None:
+    """In a fork: limits for a program gone wrong, nothing on the terminal, dead with its parent's group."""
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
+    resource.setrlimit(resource.RLIMIT_AS, (4 * 2**30, 4 * 2**30))
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.dup2(nothing, 2)
 
 
-def control(module: str, reach: Reach) -> None:
-    """The same way without a change has to end well, or "killed" means nothing. Raises SystemExit(2)."""
-    unchanged = Mutant(module, mutation.Site(mutation.NONE, 1, 10**6, "unchanged"))
-    for _, result in Pool(1, reach).run([unchanged], time.monotonic() + 600):
-        if result not in ("survived", "unreached"):
-            print(f"the tests of {module} fail when it is swapped for itself: {result}", file=sys.stderr)
-            raise SystemExit(2)
+class Results:
+    """What is known about the mutants of this very code and these very tests."""
+
+    def __init__(self) -> None:
+        digest = hashlib.sha256()
+        for place in DEPENDS_ON:
+            path = ROOT / place
+            for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+                digest.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
+        KEPT.mkdir(exist_ok=True)
+        self._path = KEPT / f"results-{digest.hexdigest()[:16]}.jsonl"
+        self.known: dict[str, str] = {}
+        if self._path.exists():
+            self.known = dict(json.loads(line) for line in self._path.read_text().splitlines())
+
+    def add(self, key: str, result: str) -> None:
+        """Keep one result, at once: the run may be cut off."""
+        self.known[key] = result
+        with self._path.open("a") as file:
+            file.write(json.dumps([key, result]) + "\n")
 
 
 def all_mutants(only: str) -> list[Mutant]:
@@ -258,23 +233,14 @@ def all_mutants(only: str) -> list[Mutant]:
     return [Mutant(p.stem, site) for p in paths for site in mutation.sites(p.read_text())]
 
 
-def fingerprint() -> str:
-    """A hash over all that a result depends on."""
-    digest = hashlib.sha256()
-    for place in DEPENDS_ON:
-        path = ROOT / place
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            digest.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
-    return digest.hexdigest()[:16]
+def one(module: str, number: int) -> int:
+    """A fresh process for one mutant that acts on import: pytest's exit status over all tests."""
+    import pytest
 
-
-def load(version: str) -> dict[str, str]:
-    """Results of earlier parts of this run; those of other code are dropped."""
-    try:
-        lines = [json.loads(line) for line in RESULTS.read_text().splitlines()]
-    except (FileNotFoundError, ValueError):
-        return {}
-    return {line["key"]: line["result"] for line in lines if line["version"] == version}
+    path = CORE / f"{module}.py"
+    tree = mutation.mutate(path.read_text(), number)
+    sys.meta_path.insert(0, swapping.Swapped(f"edgelet.core.{module}", path, tree))
+    return int(pytest.main([*QUIET, *TESTS]))
 
 
 def report(mutants: Sequence[Mutant], results: dict[str, str]) -> float:
@@ -307,29 +273,24 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="N mutants chosen by a fixed rule")
     parser.add_argument("--minutes", type=float, default=40.0, help="stop after that time; run again to go on")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--one", nargs=2, default=(), help=argparse.SUPPRESS)
     options = parser.parse_args()
     os.chdir(ROOT)
     os.environ["EDGELET_MUTANTS"] = "1"
     sys.dont_write_bytecode = True
+    if options.one:
+        return one(options.one[0], int(options.one[1]))
+    import pytest
+
     mutants = all_mutants(options.only)
     if options.sample:
         mutants = random.Random(1).sample(mutants, min(options.sample, len(mutants)))
-    version = fingerprint()
-    results = load(version)
-    RESULTS.parent.mkdir(exist_ok=True)
-    warm()
-    waiting = [m for m in mutants if m.key not in results]
-    until = time.monotonic() + options.minutes * 60
-    reach = baseline(RESULTS.parent)
-    if waiting:
-        control(waiting[0].module, reach)
-    with RESULTS.open("a" if results else "w") as file:
-        for mutant, result in Pool(options.jobs, reach).run(waiting, until):
-            results[mutant.key] = result
-            file.write(json.dumps({"version": version, "key": mutant.key, "result": result}) + "\n")
-            file.flush()
-    share = report(mutants, results)
-    if any(m.key not in results for m in mutants):
+    results = Results()
+    if (status := pytest.main([*QUIET, *TESTS], plugins=[Warm(options, mutants, results)])) not in (0, 5):
+        print("stopped: see above" if status == 1 else "cannot collect the tests: run them by pytest", file=sys.stderr)
+        return 2
+    share = report(mutants, results.known)
+    if any(m.key not in results.known for m in mutants):
         print(f"to be continued: run again (limit of {options.minutes:g} minutes)")
         return 3
     return 0 if share >= THRESHOLD else 1

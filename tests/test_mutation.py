@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
+import types
 from pathlib import Path
 
 import pytest
 
-from tests.support import mutation
+from tests.support import mutation, swapping
 
 CORE = sorted((Path(__file__).parents[1] / "edgelet" / "core").glob("*.py"))
 
@@ -66,3 +68,46 @@ def test_no_change_is_no_change_and_an_unknown_one_is_an_error() -> None:
     assert ast.unparse(mutation.mutate("x = 1", mutation.NONE)) == "x = 1"
     with pytest.raises(IndexError):
         mutation.mutate("x = 1", 1)
+
+
+SOURCE = """
+import dataclasses, functools
+def plain(): return 1
+@functools.cache
+def cached(): return 1
+@dataclasses.dataclass(frozen=True, slots=True)
+class Thing:
+    x: int = 1
+    def method(self): return [1 for _ in range(1)][0]
+    @property
+    def prop(self): return 1
+    @classmethod
+    def make(cls): return 1
+    @staticmethod
+    def static(): return 1
+"""
+
+
+def test_every_kind_of_function_takes_the_changed_code_where_it_was_imported_before(tmp_path: Path) -> None:
+    path = tmp_path / "victim.py"
+    path.write_text(SOURCE)
+    spec = importlib.util.spec_from_file_location("victim", path)
+    assert spec and spec.loader
+    module: types.ModuleType = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    plain, cached, thing = module.plain, module.cached, module.Thing
+    swapping.swap_functions(module, ast.parse(SOURCE.replace("return 1", "return 2").replace("[1 for", "[2 for")))
+    found = [plain(), cached(), thing().method(), thing().prop, thing.make(), thing.static()]
+    assert found == [2, 2, 2, 2, 2, 2]
+
+
+def test_a_site_knows_whether_it_acts_on_import() -> None:
+    sites = mutation.sites("x = 1\ndef f(a=2):\n    return 3 + a\nclass A:\n    y = 4")
+    assert [(s.what.split(" ")[0], s.in_function) for s in sites] == [
+        ("1", False),
+        ("2", False),
+        ("return", True),
+        ("Add", True),
+        ("3", True),
+        ("4", False),
+    ]

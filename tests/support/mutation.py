@@ -37,12 +37,16 @@ CALLS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One possible change. `number` counts sites of one source; lines are those to reach to notice it."""
+    """One possible change. `number` counts sites of one source; lines are those to reach to notice it.
+
+    `in_function`: made inside a function's body, so that swapping code objects is enough.
+    """
 
     number: int
     first_line: int
     last_line: int
     what: str
+    in_function: bool = False
 
 
 Apply = Callable[[], object]
@@ -54,10 +58,18 @@ def sites(source: str) -> list[Site]:
     """All changes that `mutate` can make to `source`."""
     tree = ast.parse(source)
     found = []
+    bodies = [range(s.lineno, (s.end_lineno or s.lineno) + 1) for s in _function_bodies(tree)]
     for number, (statement, (node, what, _)) in enumerate(_changes(tree)):
         first = min(statement.lineno, node.lineno)
-        found.append(Site(number, first, node.end_lineno or first, what))
+        inside = any(statement.lineno in body for body in bodies)
+        found.append(Site(number, first, node.end_lineno or first, what, inside))
     return found
+
+
+def _function_bodies(tree: ast.Module) -> Iterator[ast.stmt]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from node.body
 
 
 def mutate(source: str, number: int) -> ast.Module:
