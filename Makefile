@@ -18,6 +18,7 @@ setup: $(VENV)/.dev ## install what is missing (as root, from the distribution) 
 run: $(VENV)/.installed ## start the agent on manifests/ with a demo image, in the foreground
 	@$(PY) -m edgelet.demo run
 
+test: export EDGELET_FUZZ_SECONDS ?= 60
 test: $(VENV)/.dev ## every test this machine can run, real Podman included; says what it skipped and why
 	$(PY) -m pytest $(ARGS)
 

@@ -512,3 +512,11 @@ def test_job_must_say_that_it_ends() -> None:
 @pytest.mark.parametrize("line", ["activeDeadlineSeconds: 0", "dnsPolicy: Cluster", "preemptionPolicy: x"])
 def test_value_of_a_field_that_is_not_honoured_must_still_be_right(line: str) -> None:
     assert decode.decode(f"{WEB}  {line}\n".encode(), FILE).failed
+
+
+@pytest.mark.parametrize("template", ["text", "[]", "{metadata: text}", "{spec: 1}", "{}", "null"])
+def test_template_that_is_no_template(template: str) -> None:
+    text = f"apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web}}\nspec: {{template: {template}}}\n"
+    result = decode.decode(text.encode(), FILE)
+    assert (result.pods, result.failed) == ((), True)
+    assert any(p.path.startswith("spec.template") for p in result.problems)
