@@ -23,10 +23,10 @@ class Look:
     container: Container
     instance: ObservedContainer | None
     end: Terminated | None
-    sidecar: bool = False
-    init: bool = False
-    stopped: bool = False
-    asked: bool = False
+    sidecar: bool
+    init: bool
+    stopped: bool
+    asked: bool
 
     @property
     def alive(self) -> bool:

@@ -575,6 +575,11 @@ INIT_CASES = [
         "once a regular container exists no init is run again",
         scene(INITS, sandbox(runs()), memory({"init": over(name="init"), "later": over(name="later"), "app": known()})),
     ),
+    Case(
+        "be it only one of two regular containers",
+        scene(replace(INITS, containers=TWO), sandbox(ended("init", code=1), runs())),
+        ("create container side 0",),
+    ),
     Case("not even one that had failed", scene(INITS, sandbox(ended("init", code=1), runs()))),
     Case("a sidecar runs beside", scene(WITH_SIDECAR, sandbox()), ("create container proxy 0",)),
     Case(
@@ -907,6 +912,24 @@ EARLIEST = [
 def test_the_earliest_of_two_waits_counts(of: planner.Scene) -> None:
     made = planner.plan(of)
     assert (made.actions, made.wake_at) == ((), NOW + 20)
+
+
+def test_a_container_that_was_only_made_is_started_before_the_next_is_made() -> None:
+    assert scenes.spoken(planner.plan(scene(pod(*TWO), sandbox(created())))) == ["start container app app-0"]
+
+
+def test_a_number_is_never_given_twice() -> None:
+    made = planner.plan(scene(pod(), sandbox(ended(count=3)), memory({"app": known(1)})))
+    assert scenes.spoken(made) == ["create container app 4"]
+    made = planner.plan(scene(pod(), sandbox(ended(count=1)), memory({"app": known(3)})))
+    assert scenes.spoken(made) == ["create container app 4"]
+    made = planner.plan(scene(pod(), sandbox(), memory({"app": known(-1, base=6)})))
+    assert scenes.spoken(made) == ["create container app 6"]
+
+
+def test_a_back_off_is_over_at_its_very_time() -> None:
+    waits = memory({"app": known(backoff=Backoff(10.0, NOW - 11))})
+    assert scenes.spoken(planner.plan(scene(pod(), sandbox(ended(ago=10)), waits))) == ["create container app 1"]
 
 
 def test_a_container_of_unknown_state_holds_up_the_next() -> None:

@@ -182,11 +182,11 @@ class Play:
         self.world.reboot(f"boot-{self.boots + 1}")
 
     def _conmon_dies(self, op: Op) -> None:
-        if self._name(op) in self.world.runtime.running():
+        if self.world.state(self._name(op)) == "running":
             process_too = bool(op.number % 2)
             if process_too:
                 self.world.rules.ended(self._name(op))
-            self.world.runtime.kill_conmon(self._name(op), process_too=process_too)
+            self.world.runtime.kill_conmon(self.world.newest(self._name(op)).id, process_too=process_too)
             self.world.deliver()
 
     def _agent_restarts(self, op: Op) -> None:
@@ -325,6 +325,7 @@ def test_converges_from_any_state_and_then_rests(
 ) -> None:
     world = World(images=("demo", "other"))
     generations = tuple(shape.build(f"1-{letter}") for shape, letter in zip(shapes, "abc", strict=True))
+    strangers = world.neighbour()
     play = Play(world, generations)
     world.runtime.fault_source = fault_source(rate, kill, seed)
     world.want(generations[0])
@@ -345,3 +346,4 @@ def test_converges_from_any_state_and_then_rests(
     before = len(world.runtime.calls)
     world.run(5000)
     assert {c.method for c in world.runtime.calls[before:]} & CHANGES == set()
+    assert not [c for c in world.runtime.calls if c.method in CHANGES and strangers & set(map(str, c.args))]

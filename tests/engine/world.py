@@ -213,6 +213,17 @@ class Runtime(fakes.FakeRuntime):
         super().remove_container(container_id)
 
 
+class Volumes(fakes.FakeVolumes):
+    """FakeVolumes that tells `gone` which pod's data it has removed."""
+
+    gone: Callable[[str], None]
+
+    def remove(self, uid: str) -> None:
+        """See ports.Volumes."""
+        super().remove(uid)
+        self.gone(uid)
+
+
 class World:
     """One pod's agent and all around it."""
 
@@ -220,7 +231,8 @@ class World:
         self.clock = fakes.FakeClock()
         self.runtime = Runtime(self.clock, images=images)
         self.runtime.rules = self.rules = Rules(self.clock)
-        self.volumes = fakes.FakeVolumes()
+        self.volumes = Volumes()
+        self.volumes.gone = self._gone
         self.store = MemoryStore()
         self.recorder = fakes.FakeRecorder()
         self.statuses = FakeStatuses()
@@ -261,6 +273,11 @@ class World:
         self.over = False
         if self.wish.pod is not None:
             self.box.wish(self.wish)
+
+    def _gone(self, uid: str) -> None:
+        """A generation that is not wanted any more is gone for good."""
+        if self.local.desired is None or self.local.desired.uid != uid:
+            self.rules.new_generation("")
 
     def _pulled(self, key: PodKey, config_hash: str, container: str, pull: Pull) -> None:
         self.box.pulled(config_hash, container, pull)
@@ -363,10 +380,10 @@ class World:
 
     def exit(self, name: str, code: int = 0, *, oom: bool = False) -> bool:
         """A container ends by itself, if it runs."""
-        if name not in self.runtime.running():
+        if self.state(name) != "running":
             return False
         self.rules.ended(name)
-        self.runtime.exit(name, code, oom=oom)
+        self.runtime.exit(self.newest(name).id, code, oom=oom)
         return True
 
     def reboot(self, boot_id: str) -> None:
@@ -375,6 +392,16 @@ class World:
         self.rules.terms.clear()
         self.runtime.reboot(boot_id)
         self.boot()
+
+    def neighbour(self) -> frozenset[str]:
+        """Another pod that runs beside ours; the ids that no call may name."""
+        other = replace(make_pod("1-other"), name="other-node")
+        base = fakes.FakeRuntime
+        sandbox = base.create_pod(self.runtime, other, 0)
+        made = base.create_container(self.runtime, sandbox, other, other.containers[0], 0, ())
+        base.start_container(self.runtime, sandbox, made.id)
+        self.runtime.calls.clear()
+        return frozenset({sandbox.id, made.id})
 
     def vanish(self, target_id: str) -> None:
         """A person removes a pod or container behind the agent's back."""
@@ -402,6 +429,13 @@ class World:
     def status(self) -> PodStatus:
         """The newest status."""
         return self.statuses.newest[KEY]
+
+    def newest(self, name: str) -> ObservedContainer:
+        """The newest instance of a container, which must be there."""
+        pod = self.pod()
+        found = pod.newest(name) if pod else None
+        assert found is not None, f"no instance of {name}"
+        return found
 
     def state(self, name: str) -> str:
         """State of the newest instance: created, running, exited or "" (none)."""
@@ -456,7 +490,8 @@ def settled(world: World, pod: Pod) -> str:
         allowed = {"Always": (), "OnFailure": ("Succeeded",), "Never": ("Succeeded", "Failed")}[pod.restart_policy]
         if phase not in allowed:
             return f"{phase} under {pod.restart_policy}"
-        return f"{phase} but {world.runtime.running()} run" if world.runtime.running() else ""
+        alive = [c.name for c in observed.containers if c.running] if observed else []
+        return f"{phase} but {alive} run" if alive else ""
     if observed is None:
         return "no sandbox"
     if observed.config_hash != pod.config_hash or observed.infra_dead or observed.boot_id != world.runtime.boot_id:
