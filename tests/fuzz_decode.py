@@ -26,6 +26,7 @@ MAX_SEED_BYTES = 450
 """Longer files are cut into pieces of this size: small inputs find the same faults, much faster."""
 MAX_CPU_SECONDS = 1.0
 MAX_MEBIBYTES = 64
+MAX_MESSAGE = 1500
 ORIGIN = decode.Origin("f.yaml", "file", "node")
 PARITY_EVERY = 64
 """Every so many inputs are read by the Python parser too; the pods must be the same."""
@@ -181,6 +182,8 @@ def check(data: bytes, parity: bool) -> None:
         raise Found("failed without an error")
     if not (result.pods or result.objects or result.problems or result.empty):
         raise Found("nothing came of it and nothing was said")
+    if any(len(str(p)) > MAX_MESSAGE or not str(p).isprintable() for p in result.problems):
+        raise Found("a message is no single line of a decent length")
     for pod in result.pods:
         document = json.loads(pod.document)
         again = decode.decode(pod.document.encode(), decode.Origin("f.yaml", "api", "node"))

@@ -5,7 +5,6 @@ Only called for mistakes, so the heavier work (difflib, walks over the table) co
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 
@@ -53,6 +52,8 @@ def suggestion(name: str, known: Mapping[str, Field]) -> str:
     key = _fold(name[:60])
     if key in folded:
         return folded[key]
+    import difflib  # only for a mistake, so not at the top
+
     close = difflib.get_close_matches(key, folded, n=1, cutoff=0.75)
     return folded[close[0]] if close else ""
 

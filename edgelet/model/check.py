@@ -26,6 +26,7 @@ _PORT_NAME = re.compile(r"(?=.*[a-z])(?!.*--)[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?"
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[-+]\d\d:\d\d)")
 _WORDS = {"str": "text", "int": "a number", "float": "a number", "bool": "true or false", "null": "empty"}
 _SHAPES = {"list": "a list", "map": "a mapping"}
+_SECRETIVE = frozenset(["env", "data", "stringData"])
 _WIDTH = {"int32": 2**31, "int64": 2**63}
 
 
@@ -132,7 +133,7 @@ class _Checker:
         return value
 
     def _wrong(self, node: Node, want: str, path: Path, hint: str = "") -> Any:
-        got = _SHAPES.get(node.kind) or f"{_WORDS[node.kind]} ({node.text[:40]})" if node.kind != "null" else "empty"
+        got = _SHAPES.get(node.kind) or _WORDS[node.kind] + _shown(node, path, " ({})")
         self._report.error(path, f"must be {want}, not {got}{hint}")
         return _DROP
 
@@ -148,13 +149,14 @@ class _Checker:
             self._report.error(path, "must not contain the character NUL")
             return _DROP
         if node.kind in ("int", "float", "bool"):
-            self._report.error(path, f'must be text: write it in quotes, "{node.text[:60]}"')
+            self._report.error(path, "must be text: write it in quotes" + _shown(node, path, ', "{}"'))
             return _DROP
         return self._wrong(node, "text", path)
 
     def read_text(self, node: Node, field: Field, path: Path) -> Any:
         if node.kind in ("int", "float", "bool"):
-            self._report.warn(path, f'is taken as the text "{node.text[:60]}"; write it in quotes')
+            shown = _shown(node, path, 'the text "{}"') or "text, as it stands"
+            self._report.warn(path, f"is taken as {shown}; write it in quotes")
             # From here on it *is* text, so that adding the quotes later is no change of the pod.
             node.kind, node.value = "str", node.text
         return self.read_str(node, field, path)
@@ -223,6 +225,13 @@ class _Checker:
             self._report.error(path, f"must be between {field.low} and {field.high}, not {value}")
         elif field.form and value != "" and not FORMS[field.form][0](value):
             self._report.error(path, f"{value[:80]!r} {FORMS[field.form][1]}")
+
+
+def _shown(node: Node, path: Path, form: str) -> str:
+    """The value for a message; not where secrets are likely to stand, as messages end up in logs."""
+    if node.kind in ("map", "list", "null") or any(step in _SECRETIVE for step in path):
+        return ""
+    return form.format(node.text[:40])
 
 
 def _says_nothing(node: Node, field: Field) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-
 from .report import Report
 from .tree import Node
 
@@ -86,6 +84,8 @@ def _misspelt(name: str) -> str:
         return folded[name.lower()]
     if name in _ADVICE:
         return ""
+    import difflib  # only for a mistake, so not at the top
+
     close = difflib.get_close_matches(name[:60].lower(), folded, n=1, cutoff=0.85)
     return folded[close[0]] if close else ""
 

@@ -89,5 +89,7 @@ class Report:
         full = self._base + path
         line, column = mark or self._root.mark(full)
         self.problems.append(
-            Problem(message, self._file, self._document, line, column, tree.render(full), warning, unknown)
+            Problem(
+                tree.printable(message), self._file, self._document, line, column, tree.render(full), warning, unknown
+            )
         )

@@ -90,12 +90,24 @@ def copy(node: Node) -> Node:
     return Node(node.kind, value, *place, node.text, node.size, node.height, node.keys, node.repeated, node.odd_keys)
 
 
+MAX_STEP = 80
+"""Characters of a key that are shown."""
+
+
+def printable(text: str) -> str:
+    """The text on one line: what a terminal or a log would act upon is shown as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+
+
 def render(path: Path) -> str:
     """The path as the API server writes it: spec.containers[0].image, metadata.labels[a.b/c]."""
     out = ""
     for step in path:
-        if isinstance(step, int) or "." in step or "/" in step:
-            out += f"[{step}]"
+        name = step if isinstance(step, int) else printable(step[:MAX_STEP])
+        if isinstance(name, int) or "." in name or "/" in name:
+            out += f"[{name}]"
         else:
-            out += f".{step}" if out else step
+            out += f".{name}" if out else name
     return out

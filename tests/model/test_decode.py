@@ -520,3 +520,17 @@ def test_template_that_is_no_template(template: str) -> None:
     result = decode.decode(text.encode(), FILE)
     assert (result.pods, result.failed) == ((), True)
     assert any(p.path.startswith("spec.template") for p in result.problems)
+
+
+def test_messages_are_single_lines_that_no_terminal_acts_upon() -> None:
+    text = WEB + '  "restartPolicy": "a\\e[31m\\nb"\n  "x\\ny\\e": 1\n'
+    found = messages(text)
+    assert len(found) == 2
+    assert all(m.isprintable() for m in found)
+
+
+def test_messages_do_not_show_where_secrets_stand() -> None:
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {pin: 4711}\ndata: {pin: 4711}\n"
+    env = WEB + "    env: [{name: PIN, value: 4711}, PIN=4711]\n"
+    assert "4711" not in " ".join(messages(secret) + messages(env))
+    assert len(messages(secret) + messages(env)) == 4
