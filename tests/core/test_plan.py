@@ -8,7 +8,7 @@ import pytest
 
 from edgelet.core import plan as planner
 from edgelet.core.backoff import Backoff
-from edgelet.core.memory import Ending, PodMemory, PullState, StartError, Trouble
+from edgelet.core.memory import Ending, PodMemory, Pull, PullState, StartError, Trouble
 from edgelet.model.observed import State
 from edgelet.model.pod import Container
 from edgelet.model.status import Waiting
@@ -916,6 +916,23 @@ def test_the_earliest_of_two_waits_counts(of: planner.Scene) -> None:
 
 def test_a_container_that_was_only_made_is_started_before_the_next_is_made() -> None:
     assert scenes.spoken(planner.plan(scene(pod(*TWO), sandbox(created())))) == ["start container app app-0"]
+
+
+ALL_ALWAYS = pod(ALWAYS, replace(ALWAYS, name="side"))
+
+
+def test_images_of_one_pod_are_asked_for_one_after_the_other() -> None:
+    assert scenes.spoken(planner.plan(scene(ALL_ALWAYS, sandbox()))) == ["pull image app demo"]
+    missing = memory({n: known(-1, pull=pulls(PullState.MISSING)) for n in ("app", "side")})
+    assert scenes.spoken(planner.plan(scene(pod(*TWO), sandbox(), missing))) == ["pull image app demo"]
+
+
+@pytest.mark.parametrize(
+    "first", [pulls(PullState.PULLING), pulls(PullState.FAILED, "no", "no", 0, 9), pulls(PullState.READY)]
+)
+def test_images_of_a_new_version_are_asked_for_all_at_once(first: Pull) -> None:
+    changed = scene(newer(pod(*TWO)), sandbox(runs()), incoming=NEW.update("app", pull=first))
+    assert scenes.spoken(planner.plan(changed)) == ["pull image side demo"]
 
 
 def test_a_number_is_never_given_twice() -> None:
