@@ -5,10 +5,12 @@ VENV  := .venv
 PY    := $(VENV)/bin/python
 # Extra arguments for pytest: make test ARGS="-k probes -x"
 ARGS  ?=
+# The distribution in the virtual machine: bookworm or trixie
+VM    ?= bookworm
 export MALLOC_ARENA_MAX ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench mutants clean
+.PHONY: help setup run test check bench mutants deb vm test-vm clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +35,16 @@ bench: $(VENV)/.dev ## measure start, restart, memory and CPU beside bare Podman
 
 mutants: $(VENV)/.dev ## break edgelet/core/ in many small ways; fails when the tests notice too few
 	nice -n 10 $(PY) -m tests.mutants $(ARGS)
+
+deb: $(VENV)/.installed ## dist/edgelet_VERSION_all.deb; lintian looks at it where it is installed
+	systemd/debian/build
+	@if command -v lintian >/dev/null; then lintian --fail-on error dist/edgelet_*_all.deb; fi
+
+vm: deb ## boot a virtual machine with the package in it and open a shell there; VM=trixie for Debian 13
+	$(PY) -m tests.vm.shell $(VM)
+
+test-vm: deb ## the tests of the real target, in a virtual machine (as root; slow: software emulation)
+	EDGELET_VM=$(VM) $(PY) -m pytest tests/vm --timeout 1800 $(ARGS)
 
 clean: ## stop the demo's pods and remove all that this Makefile made
 	@if [ -x $(PY) ] && [ -e .run ]; then $(PY) -m edgelet.demo clean; fi
