@@ -1,12 +1,15 @@
 """From any state the reconciler brings a pod to what is wanted, breaks no rule on its way, and then rests.
 
-EDGELET_EXAMPLES=5000 looks deeper; with `-s` a histogram of the states that were reached is printed.
+``EDGELET_EXAMPLES=5000 python -m tests.engine.test_convergence`` looks deeper than the test run does, and
+prints a histogram of the states that were reached; EDGELET_SHRINK=1 looks for the smallest failure.
 """
 
 from __future__ import annotations
 
 import collections
+import logging
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -32,7 +35,9 @@ CHANGES = frozenset({"create_pod", "remove_pod", "create_container", "start_cont
 def histogram() -> Iterator[None]:
     """Prints, after the last test of this file, which states were reached how often."""
     REACHED.clear()
+    logging.getLogger("edgelet").setLevel(logging.CRITICAL)
     yield
+    logging.getLogger("edgelet").setLevel(logging.NOTSET)
     print(f"\nstates reached: {len(REACHED)} kinds in {REACHED.total()} steps")
     for what, count in REACHED.most_common():
         print(f"{count:8} {what}")
@@ -347,3 +352,7 @@ def test_converges_from_any_state_and_then_rests(
     world.run(5000)
     assert {c.method for c in world.runtime.calls[before:]} & CHANGES == set()
     assert not [c for c in world.runtime.calls if c.method in CHANGES and strangers & set(map(str, c.args))]
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main(["-q", "-s", "-p", "no:logging", __file__]))

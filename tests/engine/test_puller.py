@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -114,6 +115,9 @@ def test_its_thread_pulls_one_after_the_other_and_ends(bench: Bench) -> None:
     bench.puller.request(request())
     bench.puller.request(request("gone"))
     bench.puller.start()
+    end = time.monotonic() + 10
+    while len(bench.delivered) < 2 and time.monotonic() < end:
+        time.sleep(0.002)
     bench.puller.stop()
     assert [(name, pull.state) for name, pull in bench.delivered] == [
         ("app", PullState.READY),
