@@ -67,3 +67,10 @@ def test_the_ci_scripts_are_valid_and_executable(script: str) -> None:
     path = ROOT / ".ci" / script
     assert path.stat().st_mode & 0o111
     assert subprocess.run(["bash", "-n", path], capture_output=True, text=True, check=False).stderr == ""
+
+
+def test_the_ci_runs_the_commands_that_the_readme_promises() -> None:
+    script = (ROOT / ".ci" / "run").read_text()
+    assert re.search(r"^make setup$", script, re.MULTILINE)
+    assert re.search(r"^make test ", script, re.MULTILINE)
+    assert "    make test " in (ROOT / "README.md").read_text()
