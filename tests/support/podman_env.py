@@ -136,7 +136,8 @@ class PodmanEnv:
         if not attach:
             number, self._slot = network_slot()
             Path(self.storage.network_config_dir, "podman.json").write_text(network(number))
-        self.service = self.new_service(idle=idle)
+        # Two processes that share an environment have a service each: neither ends the other's.
+        self.service = self.new_service(idle=idle, name=f"run-{os.getpid()}" if attach else "run")
         self.flags = self.storage.arguments()
         self.image = IMAGE
         if not attach:

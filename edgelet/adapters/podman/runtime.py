@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -103,9 +104,28 @@ class Podman:
         body = spec.container_body(pod, container, instance, self._naming)
         for sentence in spec.dropped_limits(container, self._facts):
             self._warn(pod.key, sentence)
-        made = self._api.post("containers/create", body=body, timeout=CREATE_SECONDS, creating=True)
+        made = self._create(body)
         self._memory.own(made["Id"])
         return seen.created_container(made["Id"], container, restart_count, pod.grace, path, self._clock.time())
+
+    def _create(self, body: spec.Body) -> Any:
+        """Create; a half-made container of that name, of which Podman itself knows nothing, is removed first."""
+        try:
+            return self._api.post("containers/create", body=body, timeout=CREATE_SECONDS, creating=True)
+        except errors.Conflict as error:
+            orphan = half_made(str(error), body["name"])
+            if not orphan or self._exists(orphan):
+                raise
+        log.warning("removing what a Podman that was killed left of container %s: %s", body["name"], orphan)
+        self._gone_is_fine(f"containers/{orphan}", {"force": "true", "timeout": "0"})
+        return self._api.post("containers/create", body=body, timeout=CREATE_SECONDS, creating=True)
+
+    def _exists(self, container_id: str) -> bool:
+        try:
+            self._api.get(f"containers/{container_id}/json")
+        except errors.NotFound:
+            return False
+        return True
 
     def start_container(self, sandbox: ObservedPod, container_id: str) -> ObservedContainer:
         """See ports.Runtime."""
@@ -234,6 +254,19 @@ class Podman:
 def _row_key(row: seen.Answer) -> tuple[object, ...]:
     """Changes whenever the container was started or has ended since."""
     return (str(row.get("State")), row.get("Pid"), row.get("StartedAt"), row.get("ExitedAt"))
+
+
+_HALF_MADE = re.compile(r'creating container storage: the container name "([^"]+)" is already in use by ([0-9a-f]{64})')
+
+
+def half_made(message: str, name: str) -> str:
+    """The storage id in Podman's refusal of `name`, if its storage holds that name; "" if it is another refusal.
+
+    A Podman that is killed between two writes of a create leaves a name in its storage for which its
+    own database has no container; the name can then never be used again.
+    """
+    found = _HALF_MADE.search(message)
+    return found[2] if found and found[1] == name else ""
 
 
 def _make_log_dir(path: str) -> None:
