@@ -278,8 +278,7 @@ def load(
     `namespace` comes from a parser with `add_arguments`; `unknown` are the arguments it could not
     place.  `read_file` raises OSError.  Raises ConfigError with every mistake of all places.
     """
-    mistakes = [_unknown_flag(argument) for argument in unknown if argument.startswith("-")]
-    mistakes += [f'unexpected argument "{argument}"' for argument in unknown if not argument.startswith("-")]
+    mistakes = list(_unplaced(unknown))
     warnings: list[str] = []
     given_file = getattr(namespace, "config", None) or environ.get("EDGELET_CONFIG")
     written, used = _read(given_file, read_file, mistakes, warnings)
@@ -385,10 +384,17 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         yield f"the manifests in {manifests} cannot be in the agent's own root directory {root}: move one of them"
 
 
-def _unknown_flag(argument: str) -> str:
-    name = argument.split("=", 1)[0]
+def _unplaced(arguments: Sequence[str]) -> Iterator[str]:
+    """A mistake per argument that is no flag of ours; what follows an unknown flag is taken for its value."""
     known = {flag for option in OPTIONS for flag in option.flags} | {"--config"}
-    return f"unknown flag {name}{values.suggest(name, known)}"
+    value_may_follow = False
+    for argument in arguments:
+        name, equals, _ = argument.partition("=")
+        if argument.startswith("-"):
+            yield f"unknown flag {name}{values.suggest(name, known)}"
+        elif not value_may_follow:
+            yield f'unexpected argument "{argument}"'
+        value_may_follow = argument.startswith("-") and not equals
 
 
 def field_names() -> tuple[str, ...]:

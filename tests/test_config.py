@@ -147,7 +147,7 @@ def test_the_kubelets_flags_are_understood() -> None:
 
 def test_all_mistakes_of_all_places_come_at_once_each_with_what_would_be_right() -> None:
     text = mistakes(
-        "--file-check-frequncy=3s --max-pods many stray",
+        "--file-check-frequncy 3s --max-pods many stray",
         "fileCheckFrequncy: 20s\nhttpCheckFrequency: 20\nrootDir: [a]\nrootDir: /b\nkind: Deployment\n",
         {"EDGELET_NODE_NAME": "under_score"},
     )
