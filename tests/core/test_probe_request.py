@@ -33,13 +33,26 @@ def test_url(action: HttpGet, ip: str, text: str) -> None:
 def test_tcp_address() -> None:
     assert probe_request.tcp_address(TcpSocket("http"), BOX, "10.0.0.1") == ("10.0.0.1", 8080)
     assert probe_request.tcp_address(TcpSocket(22, "10.9.9.9"), BOX, "10.0.0.1") == ("10.9.9.9", 22)
+    assert probe_request.tcp_address(TcpSocket(22, "[::1]"), BOX, "10.0.0.1") == ("::1", 22)
     assert probe_request.tcp_address(TcpSocket(22), BOX, "") == ("127.0.0.1", 22)
 
 
-@pytest.mark.parametrize(("port", "text"), [("nope", 'couldn\'t find port "nope"'), (0, "invalid port number: 0")])
+@pytest.mark.parametrize(
+    ("port", "text"),
+    [
+        ("nope", 'couldn\'t find port "nope"'),
+        (0, "invalid port number: 0"),
+        (65536, "invalid port number: 65536"),
+        (-1, "invalid port number: -1"),
+    ],
+)
 def test_a_port_that_is_none(port: int | str, text: str) -> None:
     with pytest.raises(BadRequest, match=text):
         probe_request.port_number(port, BOX)
+
+
+def test_the_ends_of_the_port_range() -> None:
+    assert [probe_request.port_number(port, BOX) for port in (1, "1", 65535)] == [1, 1, 65535]
 
 
 def sent(headers: tuple[tuple[str, str], ...]) -> list[str]:
@@ -132,4 +145,5 @@ def test_durations_as_go_writes_them(seconds: int, text: str) -> None:
 
 def test_pain_22_text_of_a_command_that_took_too_long() -> None:
     assert probe_request.exec_timeout(("sleep", "20"), 2) == 'command timed out: "sleep 20" timed out after 2s'
+    assert probe_request.quoted("a\r\tb") == '"a\\r\\tb"'
     assert probe_request.quoted('a"b\\\n\x01é') == '"a\\"b\\\\\\n\\x01é"'
