@@ -78,8 +78,8 @@ class _Checker:
         self._report.warn((*path, key), f"there is no such field here; {hint}", self._report.key_mark(path, key), True)
 
     def _field(self, node: Node, field: Field, path: Path, active: bool) -> Any:
-        # What is below a field that is not honoured matters to nobody; its own single value must still be right.
-        below = active and (field.verdict == fields.HONOURED or field.type in fields.SCALARS)
+        # What is not honoured must still be right; only what says nothing of what is wanted (status) may be anything.
+        below = active and (field.verdict != fields.IDLE or field.type in fields.SCALARS)
         if active and field.verdict == fields.REFUSED and not _says_nothing(node, field):
             self._report.error(path, field.text)
             return _DROP

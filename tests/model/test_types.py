@@ -81,7 +81,7 @@ def refused(way: tuple[Field, ...], field: Field) -> str:
         path += f".{step.name}" if path else step.name
         if step.verdict == fields.REFUSED:
             return path
-        if step.verdict in (fields.WARNED, fields.IDLE):
+        if step.verdict == fields.IDLE:
             return ""
         path += {"list": "[0]", "map": ".k"}.get(step.shape, "")
     return ""
