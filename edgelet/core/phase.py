@@ -35,6 +35,7 @@ class Facts:
     held: bool = False
     host_ip: str = ""
     note: str = ""
+    grace: int | None = None
 
 
 def status(facts: Facts) -> PodStatus:
@@ -56,6 +57,7 @@ def status(facts: Facts) -> PodStatus:
         host_ip=facts.host_ip,
         qos=qos.qos_class(facts.pod),
         deleting=facts.memory.ending.since if facts.memory.ending else 0.0,
+        deletion_grace=facts.grace,
         held=facts.held,
     )
     return replace(made, summary=summary.summary(facts, made))

@@ -26,7 +26,8 @@ class Scene:
 
     `pod` None = it must go.  `old` is the spec of the running generation where it is another than
     `pod` and still known; `memory` belongs to the running generation, `incoming` to the wanted one
-    while the two differ.  `held` = kept stopped by a person: its data stays.
+    while the two differ.  `held` = kept stopped by a person: its data stays.  `grace` = the seconds that
+    whoever deleted the pod allows each container (None = its own).
     """
 
     pod: Pod | None
@@ -37,6 +38,7 @@ class Scene:
     old: Pod | None = None
     incoming: PodMemory = field(default_factory=PodMemory)
     held: bool = False
+    grace: int | None = None
 
 
 def plan(scene: Scene) -> Plan:
@@ -57,10 +59,12 @@ def _end(scene: Scene, observed: ObservedPod) -> Plan:
     """The pod is not wanted, or its end has begun: that is never taken back (3.1.1)."""
     ending = scene.memory.ending
     gone = scene.pod is None
+    grace = scene.grace if gone else None
     if ending is not None:
-        return stopping.end_pod(observed, scene.memory, ending.reason, ending.keep_data and not gone, scene.now)
+        keep = ending.keep_data and not gone
+        return stopping.end_pod(observed, scene.memory, ending.reason, keep, scene.now, grace=grace)
     reason = "its manifest is gone" if gone else "stopped by a person"
-    return stopping.end_pod(observed, scene.memory, reason, not gone, scene.now, anew=not gone)
+    return stopping.end_pod(observed, scene.memory, reason, not gone, scene.now, anew=not gone, grace=grace)
 
 
 def _absent(scene: Scene) -> Plan:

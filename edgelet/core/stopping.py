@@ -65,10 +65,16 @@ def stop_all(
 
 
 def end_pod(
-    observed: ObservedPod, memory: PodMemory, reason: str, keep_data: bool, now: float, anew: bool = False
+    observed: ObservedPod,
+    memory: PodMemory,
+    reason: str,
+    keep_data: bool,
+    now: float,
+    anew: bool = False,
+    grace: int | None = None,
 ) -> Plan:
-    """Stop all containers of a pod, then remove it."""
-    actions, wakes = stop_all(observed.containers, memory, None, now)
+    """Stop all containers of a pod, then remove it; `grace` as in `stop_all`."""
+    actions, wakes = stop_all(observed.containers, memory, grace, now)
     if not actions and not wakes:
         actions = [Action(Verb.REMOVE_POD, reason, target=observed.id)]
     return Plan(tuple(actions), min(wakes, default=None), ending=reason, keep_data=keep_data, anew=anew)

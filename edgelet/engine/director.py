@@ -49,6 +49,7 @@ class Director:
         self._desired = desired.Desired({})
         self._held: frozenset[PodKey] = _read(holds)
         self._wishes: dict[PodKey, Wish] = {}
+        self._graces: dict[PodKey, int] = {}
         self._open = False
 
     # -- Sink ---------------------------------------------------------------------------------------
@@ -59,6 +60,8 @@ class Director:
             self._snapshots[snapshot.source] = snapshot
             before = self._desired
             self._desired = desired.merge(self._snapshots, self._order)
+            for key in self._desired.pods.keys() - before.pods.keys():
+                self._graces.pop(key, None)  # an earlier pod of that name
             self._tell_conflicts(before)
             if self._open:
                 self._spread()
@@ -68,6 +71,16 @@ class Director:
         with self._lock:
             self._open = True
             self._spread()
+
+    def deleting(self, key: PodKey, grace: int) -> None:
+        """From now on, when nobody wants this pod, its containers get so many seconds to end.
+
+        To be told before the wish ends; a second, shorter one hurries an end under way (3.1.1).
+        """
+        with self._lock:
+            self._graces[key] = min(grace, self._graces.get(key, grace))
+            if self._open and key not in self._desired.pods:
+                self._spread()
 
     def recheck(self) -> None:
         """Look again for pods that nobody wants (after a full list)."""
@@ -85,6 +98,7 @@ class Director:
                 self._wishes[key] = wish
                 self._workers.wish(key, wish)
         self._wishes = {k: w for k, w in self._wishes.items() if k in keys}
+        self._graces = {k: g for k, g in self._graces.items() if k in keys}
 
     def _wish(self, key: PodKey, running_source: str | None) -> Wish | None:
         """The wish for one pod; None = it is not known yet whether anybody wants it."""
@@ -95,7 +109,7 @@ class Director:
         source = before.pod.source if before and before.pod else running_source
         if source is not None and not desired.may_end(source, self._snapshots, self._order):
             return None
-        return Wish(None)
+        return Wish(None, grace=self._graces.get(key))
 
     def _tell_conflicts(self, before: desired.Desired) -> None:
         for conflict in self._desired.conflicts:

@@ -17,9 +17,9 @@ from ..ports import EventRef, Verdict
 class Local:
     """State of one pod between two steps; `spec` is the running generation's Pod, where known.
 
-    `stale` = something failed, so the runtime is asked about this pod before the next plan.  `told`
-    is what the newest status was made of, `saved` the memory that is on disk: a step that changes
-    neither makes neither anew.
+    `stale` = something failed, so the runtime is asked about this pod before the next plan.  `grace` =
+    the seconds allowed by whoever deleted the pod (None = its own).  `told` is what the newest status
+    was made of, `saved` the memory that is on disk: a step that changes neither makes neither anew.
     """
 
     key: PodKey
@@ -32,6 +32,7 @@ class Local:
     status: PodStatus | None = None
     waiting: Mapping[str, Waiting] = field(default_factory=dict)
     stale: bool = False
+    grace: int | None = None
     told: tuple[object, ...] = ()
     saved: memories.PodMemory | None = None
 
@@ -55,6 +56,7 @@ class Local:
             old=self.current,
             incoming=self.incoming,
             held=self.held,
+            grace=self.grace,
         )
 
     def ref(self, container: str = "") -> EventRef:

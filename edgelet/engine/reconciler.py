@@ -44,8 +44,8 @@ class Statuses(Protocol):
 class Memories(Protocol):
     """What outlives the agent (engine.states)."""
 
-    def load(self, pod: Pod) -> PodMemory | None:
-        """Memory of this generation from an earlier life; None if there is none."""
+    def load(self, uid: str, config_hash: str) -> PodMemory | None:
+        """Memory of that generation from an earlier life; None if there is none."""
         ...
 
     def save(self, memory: PodMemory) -> None:
@@ -133,12 +133,14 @@ class Reconciler:
             return memory
         pod, observed = local.desired, local.observed
         if observed is not None and (pod is None or observed.config_hash != pod.config_hash):
-            return memory
+            return self._c.memories.load(observed.uid, observed.config_hash) or memory
         if pod is None:
             return memory
         if local.incoming.config_hash == pod.config_hash:
             return local.incoming
-        return self._c.memories.load(pod) or memories.fresh(pod, self._c.boot_id, self._c.clock.time())
+        return self._c.memories.load(pod.uid, pod.config_hash) or memories.fresh(
+            pod, self._c.boot_id, self._c.clock.time()
+        )
 
     def _expect(self, local: Local) -> Local:
         """Keep a memory for the generation that is to come while another one runs."""
@@ -229,7 +231,8 @@ class Reconciler:
         if pod is None:
             return local
         verdicts, host_ip, note = self._c.probes.verdicts(local.key), self._c.host_ip(), _note(local)
-        told = (pod, observed, memory, verdicts, local.waiting, local.held, host_ip, note)
+        grace = local.grace if local.desired is None else None
+        told = (pod, observed, memory, verdicts, local.waiting, local.held, host_ip, note, grace)
         if told == local.told:  # identical parts compare at once
             return local
         status = phase.status(
@@ -244,6 +247,7 @@ class Reconciler:
                 held=local.held,
                 host_ip=host_ip,
                 note=note,
+                grace=grace,
             )
         )
         self._c.statuses.put(pod, status)

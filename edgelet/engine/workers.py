@@ -22,10 +22,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is wanted of one pod."""
+    """What is wanted of one pod; `grace` = seconds allowed when it is to go (None = its own)."""
 
     pod: Pod | None
     held: bool = False
+    grace: int | None = None
 
 
 class Mailbox:
@@ -100,7 +101,7 @@ class Mailbox:
         with self._news:
             self._woken = False
             if self._wish is not None:
-                local = replace(local, desired=self._wish.pod, held=self._wish.held)
+                local = replace(local, desired=self._wish.pod, held=self._wish.held, grace=self._wish.grace)
                 self._wish = None
             for (config_hash, container), pull in self._pulls.items():
                 local = local.with_pull(config_hash, container, pull)
