@@ -298,6 +298,12 @@ class Store:
         with self._lock:
             remove_checked(self._path(key), files=self._files)
 
+    def get(self, key: str) -> bytes | None:
+        """What is kept under `key`. Raises StateError when no copy can be used."""
+        with self._lock:
+            _, found = self._load_one(os.path.basename(self._path(key)))
+        return found.data if found is not None else None
+
     def load(self) -> Loaded:
         """All that is kept. Raises StateError only when the directory itself cannot be read."""
         entries: dict[str, bytes] = {}

@@ -7,19 +7,19 @@ several pods in one call the first ones may be in.
 
 from __future__ import annotations
 
-import enum
+import json
 import logging
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import durable, errors
 from ..core import updates
 from ..model.pod import Pod, PodKey
 from ..model.problems import Problem
 from ..model.sources import SourceState
+from ..model.submission import Applied, Expect
 from ..ports import Sink, Snapshot
 
 if TYPE_CHECKING:
@@ -30,25 +30,11 @@ log = logging.getLogger(__name__)
 MAX_PODS = 2000
 """Submitted pods that are taken: far above what a box can run, so that nothing grows without bound."""
 
+_NOT_MEANT = ("kubernetes.io/config.hash", "kubectl.kubernetes.io/last-applied-configuration")
+"""Annotations that say how a pod was written, not what is wanted."""
+
 Decode = Callable[[bytes, bool], "Decoded"]
 """(bytes, strict) -> what they say."""
-
-
-class Expect(enum.Enum):
-    """What must be there before: POST wants nothing, PUT wants the pod, apply takes both."""
-
-    ANY = "any"
-    NEW = "new"
-    EXISTING = "existing"
-
-
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """What became of one submitted pod: `verb` is kubectl's "created", "configured" or "unchanged"."""
-
-    pod: Pod
-    verb: str
-    warnings: tuple[Problem, ...] = ()
 
 
 class Submitted:
@@ -107,8 +93,15 @@ class Submitted:
         with self._lock:
             return self._pods.get(key)
 
-    def apply(self, data: bytes, expect: Expect = Expect.ANY, strict: bool = False) -> tuple[Applied, ...]:
-        """Take in the pods of a manifest, all or (when one is wrong) none.
+    def manifest(self, key: PodKey) -> bytes | None:
+        """The manifest of a submitted pod as it was sent; None = there is no such pod. Raises StateError."""
+        with self._lock:
+            return self._store.get(str(key)) if key in self._pods else None
+
+    def apply(
+        self, data: bytes, expect: Expect = Expect.ANY, strict: bool = False, dry_run: bool = False
+    ) -> tuple[Applied, ...]:
+        """Take in the pods of a manifest, all or (when one is wrong) none; `dry_run` = only say what would be.
 
         Raises ManifestError with every mistake, NameTaken when a name is another source's or
         `expect` is not met, StateError when they cannot be kept.
@@ -121,6 +114,8 @@ class Submitted:
         warnings = tuple(p for p in decoded.problems if p.warning)
         with self._lock:
             self._check(decoded.pods, expect)
+            if dry_run:
+                return tuple(self._judge(pod, warnings) for pod in decoded.pods)
             try:
                 return tuple(self._take(pod, data, warnings) for pod in decoded.pods)
             finally:
@@ -156,11 +151,17 @@ class Submitted:
         return ""
 
     def _take(self, pod: Pod, data: bytes, warnings: tuple[Problem, ...]) -> Applied:
+        applied = self._judge(pod, warnings)
+        if applied.verb != "unchanged":
+            self._store.put(str(pod.key), data)
+            self._pods[pod.key] = pod
+        return applied
+
+    def _judge(self, pod: Pod, warnings: tuple[Problem, ...]) -> Applied:
+        """What taking in this pod means. The same pod written in other words is no change."""
         before = self._pods.get(pod.key)
-        if before is not None and before.config_hash == pod.config_hash and before.uid == pod.uid:
+        if before is not None and _meaning(before) == _meaning(pod):
             return Applied(before, "unchanged", warnings)
-        self._store.put(str(pod.key), data)
-        self._pods[pod.key] = pod
         if before is None:
             return Applied(pod, "created", warnings)
         refused = updates.refused_changes(before.document, pod.document)
@@ -193,6 +194,14 @@ class Submitted:
             return [Problem(f"cannot run the submitted pod {key} any more: this edgelet refuses what was accepted")]
         self._pods[pod.key] = pod
         return []
+
+
+def _meaning(pod: Pod) -> Any:
+    """The defaulted pod without what follows from the way it was written."""
+    document = json.loads(pod.document)
+    metadata = document.get("metadata", {})
+    notes = {k: v for k, v in metadata.get("annotations", {}).items() if k not in _NOT_MEANT}
+    return {**document, "metadata": {**{k: v for k, v in metadata.items() if k != "uid"}, "annotations": notes}}
 
 
 def _decoder(node_name: str) -> Decode:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..adapters.logs.reader import LogReader
 from ..adapters.server.api import ApiServer
 from ..adapters.server.contracts import Services
-from . import control, execs
+from . import control, execs, submissions
 from .wiring import Agent
 
 
@@ -31,6 +31,9 @@ def server(agent: Agent) -> ApiServer:
         control=control.Control(parts),
         logs=LogReader(base.layout),
         execs=execs.Execs(engine.observer, engine.director, engine.runner),
+        submissions=submissions.Submissions(
+            agent.sources.submitted, engine.director, agent.sources.all, base.node.name
+        ),
         clock=base.clock,
         node_name=base.node.name,
     )

@@ -34,6 +34,7 @@ class ApiFailure(errors.EdgeletError):
         where = f"Error from server ({reason})" if reason else "Error from server"
         super().__init__(f"{where}: {status.get('message', 'no message')}")
         self.code: int = status.get("code", 0)
+        self.status = status
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -76,6 +77,13 @@ class Client:
         """Post an order. Raises ApiFailure, AgentDown."""
         return self._json("POST", path, query, "application/json")
 
+    def send(self, method: str, path: str, query: Query | None, body: bytes, kind: str) -> Json:
+        """Send a body of that media type. Raises ApiFailure, AgentDown."""
+        found: Json = json.loads(
+            self._open(method, path, query, "application/json", TIMEOUT_SECONDS, body, kind).read()
+        )
+        return found
+
     def lines(self, path: str, query: Query | None = None, accept: str = "application/json") -> Iterator[Json]:
         """The objects of a watch as they come, for as long as the agent sends them."""
         response = self._open("GET", path, query, accept, None)
@@ -100,12 +108,20 @@ class Client:
         return found
 
     def _open(
-        self, method: str, path: str, query: Query | None, accept: str, timeout: float | None
+        self,
+        method: str,
+        path: str,
+        query: Query | None,
+        accept: str,
+        timeout: float | None,
+        body: bytes | None = None,
+        kind: str = "",
     ) -> http.client.HTTPResponse:
         connection = _UnixConnection(self.path, timeout)
         target = f"{path}?{urllib.parse.urlencode(query)}" if query else path
         try:
-            connection.request(method, target, headers={"Accept": accept, "User-Agent": "edgelet"})
+            headers = {"Accept": accept, "User-Agent": "edgelet", **({"Content-Type": kind} if kind else {})}
+            connection.request(method, target, body, headers)
             response = connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             raise AgentDown(unreachable(self.path, error)) from error

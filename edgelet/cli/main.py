@@ -18,6 +18,8 @@ COMMANDS = {
     "logs": "print the log of a container",
     "exec": "run a command in a container",
     "events": "list events",
+    "apply": "create or change pods from manifests; they are kept over reboots",
+    "delete": "end pods that were submitted, for good",
     "restart": "stop and start a pod's containers again",
     "stop": "stop a pod and keep it stopped, over reboots too",
     "start": "end a stop: the pod runs again",

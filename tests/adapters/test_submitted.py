@@ -52,6 +52,22 @@ def test_submitted_pods_keep_their_name_and_survive_a_restart(box: Box) -> None:
     assert box.sink.last == before
 
 
+def test_the_same_pod_in_other_words_is_no_change(box: Box) -> None:
+    box.apply(manifest("a"))
+    before = box.sink.last
+    assert box.apply(manifest("a") + "  restartPolicy: Always\n") == ["a unchanged"]
+    assert box.sink.last == before
+    assert box.store.manifest(PodKey("default", "a")) == manifest("a").encode()
+    assert box.store.manifest(PodKey("default", "b")) is None
+
+
+def test_a_dry_run_says_what_would_be_and_changes_nothing(box: Box) -> None:
+    assert [a.verb for a in box.store.apply(manifest("a").encode(), dry_run=True)] == ["created"]
+    assert box.sink.last.pods == ()
+    box.start()
+    assert box.sink.last.pods == ()
+
+
 def test_an_empty_store_has_spoken(box: Box) -> None:
     assert (box.sink.last.pods, box.sink.last.seen) == ((), True)
     assert box.store.state().ok
@@ -161,7 +177,8 @@ def quick(data: bytes, strict: bool) -> Decoded:
     """Reads what `manifest` writes, a hundred times faster than the decoder."""
     name, image = re.findall(r"(?:^  name|image): (.*)$", data.decode(), re.MULTILINE)
     container = Container("main", image)
-    return Decoded((Pod(name, "default", name, f"1-{name}-{image}", "api", (container,)),))
+    document = f'{{"spec": "{image}"}}'
+    return Decoded((Pod(name, "default", name, f"1-{name}-{image}", "api", (container,), document=document),))
 
 
 def disk(files: ShakyFiles, decode: Decode | None = None) -> tuple[Submitted, Sink]:

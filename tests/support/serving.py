@@ -7,18 +7,22 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from edgelet import errors
 from edgelet.adapters.server.api import ApiServer
 from edgelet.adapters.server.contracts import LogStream, Services, Session
+from edgelet.adapters.submitted import Submitted
+from edgelet.app.submissions import Submissions
 from edgelet.cli.client import Client
+from edgelet.engine.director import Director
 from edgelet.engine.recorder import EventRing
 from edgelet.engine.store import StatusStore
 from edgelet.model.agent_report import AgentReport, SourceReport
 from edgelet.model.logs import LogOptions
 from edgelet.model.pod import Container, Pod, PodKey
 from edgelet.model.status import Condition, ContainerStatus, PodStatus, Running
+from edgelet.ports import Snapshot
 from tests.fakes import FakeClock
 
 NOW = 1_700_000_000.0
@@ -74,6 +78,34 @@ class NoExecs:
         raise errors.ExecError("cannot execute: nothing here")
 
 
+class Takers:
+    """The sink of the submitted pods, and the director: at once, what is wanted is Pending in the store."""
+
+    def __init__(self, store: StatusStore) -> None:
+        self._store = store
+        self._wanted: dict[PodKey, Pod] = {}
+        self.graces: dict[PodKey, int] = {}
+
+    def put(self, snapshot: Snapshot) -> None:
+        """See ports.Sink."""
+        wanted = {pod.key: pod for pod in snapshot.pods}
+        for pod in wanted.values():
+            if self._wanted.get(pod.key) != pod:
+                self._store.put(pod, PodStatus("Pending"))
+        for key in self._wanted.keys() - wanted.keys():
+            self._store.remove(key)
+        self._wanted = wanted
+
+    def pod(self, key: PodKey) -> Pod | None:
+        """See engine.Director: pods that a test put into the store are wanted as well."""
+        entry = self._store.get(key)
+        return self._wanted.get(key) or (entry.pod if entry and not entry.status.deleting else None)
+
+    def deleting(self, key: PodKey, grace: int) -> None:
+        """See engine.Director."""
+        self.graces[key] = grace
+
+
 @dataclass
 class Rig:
     """What a test of the server holds in its hands."""
@@ -84,6 +116,7 @@ class Rig:
     events: EventRing
     control: FakeControl
     services: Services
+    takers: Takers
 
     @property
     def client(self) -> Client:
@@ -96,14 +129,22 @@ def serving(folder: Path, logs: Any = None, execs: Any = None) -> Iterator[Rig]:
     """Run a server in `folder` for the time of a with block."""
     clock = FakeClock(time=NOW)
     store, events, control = StatusStore(clock), EventRing(clock, "edge1"), FakeControl()
-    services = Services(store, events, control, logs or NoLogs(), execs or NoExecs(), clock, "edge1")
-    rig = Rig(str(folder / "s.sock"), clock, store, events, control, services)
+    takers = Takers(store)
+    submitted = Submitted(str(folder / "state"), takers, "edge1", lambda key: _source(takers.pod(key)))
+    submitted.start()
+    submissions = Submissions(submitted, cast(Director, takers), [], "edge1")
+    services = Services(store, events, control, logs or NoLogs(), execs or NoExecs(), submissions, clock, "edge1")
+    rig = Rig(str(folder / "s.sock"), clock, store, events, control, services, takers)
     server = ApiServer(rig.socket, services)
     server.start()
     try:
         yield rig
     finally:
         server.stop()
+
+
+def _source(pod: Pod | None) -> str | None:
+    return pod.source if pod else None
 
 
 def pod(name: str = "web", namespace: str = "default", uid: str = "", **labels: str) -> Pod:

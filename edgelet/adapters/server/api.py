@@ -17,7 +17,7 @@ import tornado.routing
 import tornado.web
 
 from ... import errors
-from . import agent, base, discovery, exec, logs, peers, resources
+from . import agent, apply, base, discovery, exec, logs, peers, resources, submit
 from .contracts import Services
 from .hub import Hub
 
@@ -124,8 +124,9 @@ def routes(services: Services, hub: Hub) -> list[tornado.routing.Rule]:
         (r"/apis", discovery.Groups),
         (r"/pods/?", resources.KubeletPods),
         (rf"{_CORE}/pods", resources.Pods),
-        (rf"{_CORE}{_NS}/pods", resources.Pods),
-        (rf"{_CORE}{_POD}", resources.Pods),
+        (rf"{_CORE}{_NS}/pods", submit.SubmittedPods),
+        (rf"{_CORE}{_POD}", submit.SubmittedPods),
+        (r"/apis/edgelet\.io/v1/apply", apply.Apply),
         (rf"{_CORE}{_POD}/log", logs.Log),
         (rf"{_CORE}{_POD}/exec", exec.Exec),
         (rf"{_CORE}/events", resources.Events),

@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
+_VERBS = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
 
 class Refused(tornado.web.HTTPError):
     """Ends a request with this v1.Status."""
@@ -56,12 +58,14 @@ class Access(tornado.web.RequestHandler):
         verb = self.verb()
         allowed = self.user.role is peers.Role.ADMIN or (self.user.role is peers.Role.VIEW and verb in ("get", "list"))
         if not allowed:
-            raise Refused(statuses.forbidden(self.resource, self.user.name, verb))
+            place = self.path_kwargs or {}
+            namespace, name = place.get("namespace") or "", place.get("name") or ""
+            raise Refused(statuses.forbidden(self.resource, self.user.name, verb, namespace, name))
         return None
 
     def verb(self) -> str:
-        """The Kubernetes verb of this request: reading is "get", all else needs the admin role."""
-        return "get" if self.request.method in ("GET", "HEAD") else "create"
+        """The Kubernetes verb of this request: reading is "get" or "list", all else needs the admin role."""
+        return _VERBS.get(self.request.method or "", "create")
 
     def param(self, name: str) -> str:
         """The last value of that query parameter, "" when absent."""

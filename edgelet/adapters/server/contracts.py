@@ -12,7 +12,9 @@ from ...engine.store import StatusStore
 from ...model.agent_report import AgentReport
 from ...model.logs import LogOptions
 from ...model.pod import Pod, PodKey
+from ...model.problems import Problem
 from ...model.status import ContainerStatus
+from ...model.submission import Applied, Expect
 
 
 class Control(Protocol):
@@ -107,6 +109,34 @@ class Execs(Protocol):
         ...
 
 
+class Submissions(Protocol):
+    """The pods that were given through the API, and whose all others are. May wait for the disk."""
+
+    def owner(self, key: PodKey) -> str | None:
+        """Who gives the pod of that name now: "api" = submitted, None = nobody, else words for a person."""
+        ...
+
+    def get(self, key: PodKey) -> Pod | None:
+        """The submitted pod of that name."""
+        ...
+
+    def manifest(self, key: PodKey) -> bytes | None:
+        """What was sent for it. Raises errors.StateError."""
+        ...
+
+    def check(self, data: bytes) -> tuple[Problem, ...]:
+        """All that is to be said about a manifest."""
+        ...
+
+    def apply(self, data: bytes, expect: Expect = Expect.ANY, dry_run: bool = False) -> tuple[Applied, ...]:
+        """Take in pods. Raises errors.ManifestError, errors.NameTaken, errors.StateError."""
+        ...
+
+    def delete(self, key: PodKey, grace: int | None) -> bool:
+        """End a submitted pod, or hurry one that ends; False = there was none. Raises errors.StateError."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """All of it in one value; `group` is the Unix group whose members may view."""
@@ -116,6 +146,7 @@ class Services:
     control: Control
     logs: Logs
     execs: Execs
+    submissions: Submissions
     clock: ports.Clock
     node_name: str
     group: str = "edgelet"

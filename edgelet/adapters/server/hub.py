@@ -16,6 +16,7 @@ class Hub:
         self._closed = False
         self._waiters: set[asyncio.Future[None]] = set()
         self.streams = 0  # answers under way that go on until somebody leaves
+        self.writing = asyncio.Lock()  # held by the one change to submitted pods that is under way
 
     def pulse(self, _change: object = None) -> None:
         """There is news. Cheap; never raises; nothing happens once the hub is closed."""

@@ -117,8 +117,9 @@ def _metadata(entry: Entry, given: Json) -> Json:
         "annotations": {**annotations, **{name: text for name, text in extra.items() if text}},
     }
     if entry.status.deleting:
-        own["deletionTimestamp"] = timestamp(entry.status.deleting + pod.grace)
-        own["deletionGracePeriodSeconds"] = pod.grace
+        grace = pod.grace if entry.status.deletion_grace is None else entry.status.deletion_grace
+        own["deletionTimestamp"] = timestamp(entry.status.deleting + grace)
+        own["deletionGracePeriodSeconds"] = grace
     return {**given, **own}
 
 

@@ -51,6 +51,10 @@ class Feed(Streaming):
         """The changes since a version. Raises journal.Expired."""
         raise NotImplementedError
 
+    def verb(self) -> str:
+        verb = super().verb()
+        return "list" if verb == "get" and "name" not in (self.path_kwargs or {}) else verb
+
     async def answer(self, namespace: str) -> None:
         """List or watch, as the query says; namespace "" = all."""
         match = self.matcher(namespace)

@@ -15,6 +15,7 @@ REASONS = {
     409: "Conflict",
     410: "Expired",
     413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
     422: "Invalid",
     429: "TooManyRequests",
     500: "InternalError",
@@ -59,10 +60,30 @@ def method_not_allowed() -> Json:
     return failure(405, "the server does not allow this method on the requested resource", details={})
 
 
-def forbidden(resource: str, user: str, verb: str) -> Json:
+def forbidden(resource: str, user: str, verb: str, namespace: str = "", name: str = "") -> Json:
     """The caller is known but may not do that."""
-    message = f'{resource} is forbidden: User "{user}" cannot {verb} resource "{resource}" in API group ""'
-    return failure(403, message, details={"kind": resource})
+    what = f'{resource} "{name}"' if name else resource
+    where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
+    message = f'{what} is forbidden: User "{user}" cannot {verb} resource "{resource}" in API group "" {where}'
+    return failure(403, message, details={"name": name, "kind": resource} if name else {"kind": resource})
+
+
+def read_only(resource: str, name: str, owner: str) -> Json:
+    """The object is another source's: `owner` says whose, as a thing that can be changed."""
+    message = f'{resource} "{name}" is forbidden: it comes from {owner}; change or remove it there'
+    return failure(403, message, details={"name": name, "kind": resource})
+
+
+def already_exists(resource: str, name: str, before: str = "", more: str = "") -> Json:
+    """A new object was to have the name of one that is there."""
+    message = f'{before}{resource} "{name}" already exists{more}'
+    return failure(409, message, "AlreadyExists", {"name": name, "kind": resource})
+
+
+def conflict(resource: str, name: str, why: str) -> Json:
+    """The object is not (any more) what the caller takes it for."""
+    message = f'Operation cannot be fulfilled on {resource} "{name}": {why}'
+    return failure(409, message, details={"name": name, "kind": resource})
 
 
 def expired(message: str) -> Json:
