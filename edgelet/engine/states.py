@@ -10,7 +10,6 @@ from typing import Protocol
 from .. import errors
 from ..core import memory as memories
 from ..core.memory import PodMemory
-from ..model.pod import Pod
 
 log = logging.getLogger(__name__)
 
@@ -39,18 +38,18 @@ class States:
         self._lock = threading.Lock()
         self._saved: dict[str, bytes] = dict(entries)
 
-    def load(self, pod: Pod) -> PodMemory | None:
-        """Memory of this generation from an earlier life; damaged or foreign content counts as none."""
+    def load(self, uid: str, config_hash: str) -> PodMemory | None:
+        """Memory of that generation from an earlier life; damaged or foreign content counts as none."""
         with self._lock:
-            data = self._saved.get(pod.uid)
+            data = self._saved.get(uid)
         if data is None:
             return None
         try:
             found = memories.load(json.loads(data), self._boot_id)
         except (ValueError, KeyError, TypeError) as error:
-            log.warning("cannot use the saved state of pod %s: %r; counting starts anew", pod.key, error)
+            log.warning("cannot use the saved state of the pod with uid %s: %r; counting starts anew", uid, error)
             return None
-        return found if found.config_hash == pod.config_hash else None
+        return found if found.config_hash == config_hash else None
 
     def save(self, memory: PodMemory) -> None:
         """Write it if it differs from what is on disk; a failure is logged, the pod goes on."""

@@ -908,6 +908,15 @@ EARLIEST = [
 ]
 
 
+EARLIEST.append(
+    scene(
+        None,
+        sandbox(runs(), runs("side")),
+        memory({"app": known(stopping=stops("app-0", 1, 51)), "side": known(stopping=stops("side-0", 1, 21))}),
+    )
+)
+
+
 @pytest.mark.parametrize("of", EARLIEST)
 def test_the_earliest_of_two_waits_counts(of: planner.Scene) -> None:
     made = planner.plan(of)

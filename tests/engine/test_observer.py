@@ -16,7 +16,7 @@ from edgelet.engine.states import States
 from edgelet.model.observed import ObservedContainer, ObservedPod, State
 from edgelet.model.pod import PodKey
 from tests import fakes
-from tests.core.scenes import KEY, created, ended, known, memory, pod, runs, sandbox
+from tests.core.scenes import KEY, created, ended, known, memory, runs, sandbox
 from tests.engine.world import FakeExits, MemoryStore
 
 
@@ -267,9 +267,9 @@ def test_states_are_written_when_they_change_and_read_back() -> None:
     states.save(memory({"app": known(3)}))
     assert b'"restartCount":4' in store.entries["uid-a"]
     again = States(store, dict(store.entries), "boot-1")
-    assert again.load(pod()) == memory({"app": known(4)})
-    assert again.load(replace(pod(), uid="uid-x")) is None
-    assert again.load(replace(pod(), config_hash="1-x")) is None
+    assert again.load("uid-a", "1-a") == memory({"app": known(4)})
+    assert again.load("uid-x", "1-a") is None
+    assert again.load("uid-a", "1-x") is None
     again.drop("uid-a")
     again.drop("uid-a")
     assert (store.entries, again.uids()) == ({}, frozenset())
@@ -277,7 +277,7 @@ def test_states_are_written_when_they_change_and_read_back() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"{", b"\xff", b"[]", b"{}", b'{"bootID": 1, "containers": 5}', b"null"])
 def test_damaged_states_count_as_none(data: bytes) -> None:
-    assert States(MemoryStore(), {"uid-a": data}, "boot-1").load(pod()) is None
+    assert States(MemoryStore(), {"uid-a": data}, "boot-1").load("uid-a", "1-a") is None
 
 
 def test_a_disk_that_is_full_stops_no_pod() -> None:

@@ -159,6 +159,20 @@ def test_an_end_under_way_is_carried_through_by_the_next_agent(world: World) -> 
     assert world.volumes.removed == ["uid-a"]
 
 
+def test_a_generation_that_is_replaced_while_the_agent_restarts_keeps_its_counts(world: World) -> None:
+    up(world)
+    world.exit("app", 1)
+    world.pump()
+    world.runtime.ignores_sigterm.add("app")
+    world.want(make_pod("1-b"))
+    world.run(1)
+    world.boot()
+    world.run(1)
+    world.want(make_pod())
+    world.run(40)
+    assert (world.runtime.pods()[0].config_hash, count(world)) == ("1-a", 2)
+
+
 # -- a person ------------------------------------------------------------------------------------------
 
 

@@ -276,7 +276,7 @@ class World:
 
     def _gone(self, uid: str) -> None:
         """A generation that is not wanted any more is gone for good."""
-        if self.local.desired is None or self.local.desired.uid != uid:
+        if self.wish.pod is None or self.wish.pod.uid != uid:
             self.rules.new_generation("")
 
     def _pulled(self, key: PodKey, config_hash: str, container: str, pull: Pull) -> None:
@@ -482,7 +482,7 @@ def make_pod(config_hash: str = "1-a", *, containers: tuple[Container, ...] = ()
     return replace(base, **fields)  # type: ignore[arg-type]
 
 
-def settled(world: World, pod: Pod) -> str:
+def settled(world: World, pod: Pod) -> str:  # noqa: C901 - one question after the other
     """Why the runtime does not yet hold what `pod` asks for ("" = it does); an oracle apart from core.plan."""
     observed = world.pod()
     phase = world.status.phase
@@ -498,14 +498,16 @@ def settled(world: World, pod: Pod) -> str:
         return "another generation, a dead sandbox or one of another boot"
     for container in pod.containers:
         newest = observed.newest(container.name)
+        known = world.local.memory.of(container.name)
         if newest is None:
-            known = world.local.memory.of(container.name)
             done = {"Always": False, "OnFailure": known.ended, "Never": known.restart_count >= 0}
             if not done[pod.restart_policy]:
                 return f"{container.name} has no instance"
-        elif not newest.running and (pod.restart_policy == "Always" or newest.exit_code is None):
+        elif newest.running or (pod.restart_policy == "Never" and known.start_error is not None):
+            continue
+        elif pod.restart_policy == "Always" or newest.exit_code is None:
             return f"{container.name} does not run"
-        elif not newest.running and pod.restart_policy == "OnFailure" and newest.exit_code != 0:
+        elif pod.restart_policy == "OnFailure" and newest.exit_code != 0:
             return f"{container.name} failed and does not run"
     lost = [c.name for c in pod.init_containers if restart.is_sidecar(pod, c) and world.state(c.name) != "running"]
     return f"sidecars {lost} do not run" if lost else ""
