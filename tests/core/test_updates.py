@@ -23,6 +23,7 @@ def document(**spec: Any) -> str:
     [
         ({}, ()),
         ({"containers": [{"name": "a", "image": "two"}, {"name": "b", "image": "one"}]}, ()),
+        ({"initContainers": [{"name": "i", "image": "one"}]}, ("spec.initContainers",)),
         ({"terminationGracePeriodSeconds": 1, "activeDeadlineSeconds": 5, "tolerations": [{"key": "k"}]}, ()),
         (
             {"containers": [{"name": "a", "image": "one", "args": ["x"]}, {"name": "b", "image": "one"}]},
@@ -38,6 +39,11 @@ def document(**spec: Any) -> str:
 )
 def test_paths_that_a_running_pod_cannot_change(changed: dict[str, Any], paths: tuple[str, ...]) -> None:
     assert updates.refused_changes(document(), document(**changed)) == paths
+
+
+def test_the_image_of_an_init_container_may_change() -> None:
+    before = document(initContainers=[{"name": "i", "image": "one"}])
+    assert updates.refused_changes(before, document(initContainers=[{"name": "i", "image": "two"}])) == ()
 
 
 def test_a_nested_image_is_not_the_image_of_a_container() -> None:
@@ -56,3 +62,4 @@ def test_the_warning_names_at_most_ten() -> None:
     paths = tuple(f"spec.f{i}" for i in range(12))
     assert updates.warning(paths[:2]) == "the pod is replaced: a running pod cannot change spec.f0, spec.f1"
     assert updates.warning(paths).endswith("spec.f9 and 2 more")
+    assert updates.warning(paths[:10]).endswith("spec.f9")
