@@ -15,7 +15,7 @@ from typing import Any
 
 from . import build, check, defaults, identity, json_reader, kinds, validate, yaml_reader
 from .objects import LocalObject
-from .pod import Pod
+from .pod import Pod, PodKey
 from .problems import Problem
 from .report import Report
 from .tree import Node, Path
@@ -61,6 +61,7 @@ class _Found:
     pods: list[Pod] = field(default_factory=list)
     objects: list[LocalObject] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    keys: set[PodKey] = field(default_factory=set)
     ignored: list[Problem] = field(default_factory=list)
     none_wanted: bool = False
 
@@ -93,17 +94,19 @@ def read_documents(data: bytes) -> tuple[list[Node | None], list[tuple[int, yaml
 
 
 def _result(found: _Found, documents: list[Node | None], text: str, origin: Origin) -> Decoded:
-    failed = any(not p.warning for p in found.problems)
-    if found.ignored and not found.pods and not found.objects:
+    useful = bool(found.pods or found.objects)
+    if found.ignored and not useful:
         # Nothing of the file can be used: what was a remark beside a good pod is now the fault.
-        found.problems = [replace(p, warning=False) if p in found.ignored else p for p in found.problems]
-    nothing = not failed and not found.pods and not found.objects and not found.ignored
-    if nothing and not found.none_wanted and not any(documents) and not _COMMENT.search(text):
+        faults = {id(p) for p in found.ignored}
+        found.problems = [replace(p, warning=False) if id(p) in faults else p for p in found.problems]
+    commented = not any(documents) and _COMMENT.search(text) is not None
+    if not any(documents) and not found.problems and not commented:
         what = "the file is empty" if not text.strip() else "the file holds no object"
         found.problems.append(Problem(f"{what}; to stop its pods remove it, or leave a comment in it", origin.file))
-        nothing = False
+    failed = any(not p.warning for p in found.problems)
+    empty = not failed and not useful and (found.none_wanted or commented)
     found.problems.sort(key=lambda p: (p.document, p.line, p.column))
-    return Decoded(tuple(found.pods), tuple(found.problems), nothing, tuple(found.objects))
+    return Decoded(tuple(found.pods), tuple(found.problems), empty, tuple(found.objects))
 
 
 def _text(data: bytes) -> str:
@@ -169,26 +172,24 @@ def _items(node: Node, path: Path, report: Report, found: _Found) -> Iterator[tu
     if node.kind != "map":
         here.error((), f"an object is a mapping with apiVersion and kind, this is {kinds.describe(node)}")
         return
-    kind = kinds.kind(node)
-    if not kind.endswith("List"):
+    if not kinds.is_list(node):
         yield path, node
         return
-    found.none_wanted = True
     items = node.value.get("items")
-    if items is None or items.kind == "null":
+    if items is None or items.kind != "list":
+        # Not taken for an empty list: a file that is cut after `items:` must not end all pods.
+        here.error(("items",), "must be a list; begin each entry with '- ', or write [] for none")
         return
-    if items.kind != "list":
-        here.error(("items",), "must be a list; begin each entry with '- '")
-        return
+    found.none_wanted = found.none_wanted or not items.value
     for index, item in enumerate(items.value):
         yield from _items(item, (*path, "items", index), report, found)
 
 
 def _object(node: Node, report: Report, origin: Origin, found: _Found) -> None:
+    before = len(report.problems)
     kind = kinds.identify(node, report)
     if kind is None:
-        if kinds.is_ignored(node):
-            found.ignored.append(report.problems[-1])
+        found.ignored += report.problems[before:] if kinds.is_ignored(node) else []
     elif kind in kinds.WORKLOADS:
         _workload(node, kind, report, origin, found)
     elif kind == "Pod":
@@ -210,7 +211,9 @@ def _workload(node: Node, kind: str, report: Report, origin: Origin, found: _Fou
         found.none_wanted = True
         return
     template: Path = ("spec", "template")
-    if report.is_bad(template) or report.is_bad(("spec",)) or "template" not in spec:
+    if "template" not in spec:
+        if not report.failed:
+            report.error(("spec",), "is required: its template is the pod")
         return
     more = f", not {spec['replicas']}" if spec.get("replicas", 1) > 1 else ""
     report.note(("kind",), f"{kind} {name!r} runs as one pod{more}; there is no rolling update")
@@ -238,11 +241,12 @@ def _finish(data: dict[str, Any], manifest: Callable[[], Any], report: Report, o
     if report.failed:
         return
     namespace = metadata["namespace"]
-    if any(p.key == (namespace, name) for p in found.pods):
+    if PodKey(namespace, name) in found.keys:
         report.warn(
             ("metadata", "name"), f"a pod {namespace}/{short} stands in this file already; this one is left out"
         )
         return
+    found.keys.add(PodKey(namespace, name))
     digits = identity.digest(manifest(), origin.node_name)
     uid = metadata.get("uid") or digits
     _complete(data, name, uid, origin)

@@ -50,6 +50,14 @@ def kind(node: Node) -> str:
     return found.value if found is not None and found.kind == "str" else ""
 
 
+def is_list(node: Node) -> bool:
+    """Whether it is a list of objects: List, PodList and so on, or another kind of list with items."""
+    name = kind(node)
+    items = node.value.get("items")
+    known = name == "List" or name.removesuffix("List") in VERSIONS
+    return name.endswith("List") and (known or (items is not None and items.kind == "list"))
+
+
 def identify(node: Node, report: Report) -> str | None:
     """The kind, when it is one of ours in a version that we know; else None, with the reason reported."""
     name, version = kind(node), node.value.get("apiVersion")

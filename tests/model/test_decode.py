@@ -534,3 +534,26 @@ def test_messages_do_not_show_where_secrets_stand() -> None:
     env = WEB + "    env: [{name: PIN, value: 4711}, PIN=4711]\n"
     assert "4711" not in " ".join(messages(secret) + messages(env))
     assert len(messages(secret) + messages(env)) == 4
+
+
+@pytest.mark.parametrize("text", ["items:", "items: {}", "", "metadata: {}", "items: x"])
+def test_pain_110_list_that_was_cut_is_no_empty_list(text: str) -> None:
+    """A file cut after `items:` must not look like the wish to have no pods."""
+    result = decode.decode(f"apiVersion: v1\nkind: PodList\n{text}\n".encode(), FILE)
+    assert (result.failed, result.empty) == (True, False)
+
+
+def test_kind_that_only_ends_in_list_is_just_an_unknown_kind() -> None:
+    text = "apiVersion: x/v1\nkind: AllowList\nmetadata: {name: a}\n"
+    assert "AllowList (x/v1) has no meaning without a cluster" in messages(text)[0]
+
+
+def test_deployment_without_a_spec_is_refused() -> None:
+    result = decode.decode(b"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n", FILE)
+    assert (result.failed, result.empty) == (True, False)
+
+
+def test_claim_alone_is_neither_an_error_nor_empty_on_purpose() -> None:
+    text = b"apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: a}\nspec: {}\n"
+    result = decode.decode(text, FILE)
+    assert (result.failed, result.empty, len(result.problems)) == (False, False, 1)

@@ -36,6 +36,11 @@ HOSTILE = {
     "nothing but holes of a template": b"{{ x }}\n" * MIB,
     "stairs": b"".join(b" " * (n % 90) + b"a:\n" for n in range(150_000)),
     "alias bomb": BOMB,
+    "thousands of pods": b"".join(
+        b"---\n{apiVersion: v1, kind: Pod, metadata: {name: a%d}, spec: {containers: [{name: a, image: b}]}}\n" % n
+        for n in range(2_000)
+    ),
+    "thousands of services": b"".join(b"---\n{apiVersion: v1, kind: Service}\n" for _ in range(5_000)),
     "thousands of containers": HEAD + b"".join(b"  - {name: a%d, image: b}\n" % n for n in range(9_000)),
     "thousands of mounts": HEAD
     + b"  - name: a\n    image: b\n    volumeMounts:\n"
