@@ -11,7 +11,6 @@ import logging
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable
 
 from .. import __version__, config, errors
@@ -57,21 +56,22 @@ class _Main:
     def __init__(self, agent: wiring.Agent) -> None:
         self._a = agent
         self._notify = Notifier(os.environ)
-        self._news = threading.Event()
-        self._end = threading.Event()
+        self._news = machine.Bell()
+        self._end = machine.Bell()
         self._ending = ""
+        self._again = False
         agent.base.beat.on_fault = self._finish
-        agent.base.event_file.news = self._news.set
+        agent.base.event_file.news = self._news.ring
 
     def _finish(self) -> None:
-        self._end.set()
-        self._news.set()
+        self._end.ring()
+        self._news.ring()
 
     def run(self) -> int:
         """The life of the agent."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._asked)
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, self._look_again)
         started: list[Callable[[], None]] = []
         try:
             self._start(started)
@@ -83,6 +83,10 @@ class _Main:
     def _asked(self, number: int, _frame: object) -> None:
         self._ending = signal.Signals(number).name
         self._finish()
+
+    def _look_again(self, _number: int, _frame: object) -> None:
+        self._again = True
+        self._news.ring()
 
     def _start(self, started: list[Callable[[], None]]) -> None:
         """Each part's stop is noted as soon as it runs; the first list is under way while the sources speak."""
@@ -124,10 +128,21 @@ class _Main:
             self._notify.watchdog()
             base.beat.now()
             base.event_file.flush()
+            if self._again:
+                self._reload()
             self._news.wait(tick)
-            self._news.clear()
             if base.event_file.dirty:
                 self._end.wait(EVENT_BATCH)
+
+    def _reload(self) -> None:
+        """SIGHUP: nothing that was seen earlier is taken for granted. Settings are read at a start only."""
+        self._again = False
+        self._notify.reloading()
+        log.info("looking at everything again: sources, Podman")
+        for source in self._a.sources.watched:
+            source.look()
+        self._a.engine.observer.suspect()
+        self._notify.ready()
 
     def _stop(self, started: list[Callable[[], None]]) -> None:
         fault = self._a.base.beat.fault

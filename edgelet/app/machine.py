@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import select
 import socket
 import time
 
@@ -23,6 +24,26 @@ class SystemClock:
     def time(self) -> float:
         """See ports.Clock."""
         return time.time()
+
+
+class Bell:
+    """Wakes the main loop from threads and from signal handlers, in which threading.Event could deadlock."""
+
+    def __init__(self) -> None:
+        self._fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._poll = select.poll()
+        self._poll.register(self._fd, select.POLLIN)
+
+    def ring(self) -> None:
+        """Wake the waiter, or the next one."""
+        os.eventfd_write(self._fd, 1)
+
+    def wait(self, seconds: float) -> bool:
+        """Until it rings, at most so long; False = it did not."""
+        if not self._poll.poll(seconds * 1000):
+            return False
+        os.eventfd_read(self._fd)
+        return True
 
 
 class Address:

@@ -647,3 +647,11 @@ def test_hundreds_of_files_settle_without_being_read_again(here: Box, monkeypatc
     here.tick(21)
     assert reads == []
     assert time.process_time() - began < 5
+
+
+def test_asked_to_look_it_lists_at_once(tmp_path: Path) -> None:
+    with box(tmp_path, check_frequency=1000.0) as b:
+        b.start()
+        b.running.look()
+        hints = b.running.wait(10)
+        assert hints is not None and hints.listing

@@ -648,3 +648,17 @@ def test_no_descriptor_is_lost_over_many_requests(box: Box) -> None:
             box.poll(reply)
         counted.append(descriptors())
     assert counted[-1] <= counted[1] + 1
+
+
+def test_asked_to_look_it_asks_at_once(box: Box) -> None:
+    box.poll()
+    before = len(box.server.requests)
+    box.source.start()
+    try:
+        box.source.look()
+        deadline = time.monotonic() + 20
+        while len(box.server.requests) == before and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert len(box.server.requests) > before
+    finally:
+        box.source.stop()

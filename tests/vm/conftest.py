@@ -9,16 +9,20 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.podman_env import IMAGE, image_tar
+
 from . import machine
+from .box import Box
 
 SUITE_VARIABLE = "EDGELET_VM"
 PACKAGE_VARIABLE = "EDGELET_DEB"
 HERE = Path(__file__).parent
+IMPORT = f"podman import --change 'ENV PATH=/bin' - {IMAGE}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -44,21 +48,46 @@ def vm_image() -> Path:
 @pytest.fixture(scope="session")
 def vm_package() -> bytes:
     """The Debian package under test (`make deb`, or the file that EDGELET_DEB names)."""
-    path = os.environ.get(PACKAGE_VARIABLE) or next(iter(sorted(Path("dist").glob("edgelet_*_amd64.deb"))), None)
+    path = os.environ.get(PACKAGE_VARIABLE) or next(iter(sorted(Path("dist").glob("edgelet_*_all.deb"))), None)
     if path is None:
         pytest.fail("there is no package to test: run `make deb` first")
     return Path(path).read_bytes()
 
 
 @pytest.fixture(scope="module")
-def vm(vm_image: Path, vm_package: bytes, request: pytest.FixtureRequest) -> Iterator[machine.Machine]:
-    """A machine with edgelet installed and enabled; a module may set KERNEL to add to its command line."""
+def blank(vm_image: Path, request: pytest.FixtureRequest) -> Iterator[machine.Machine]:
+    """A running machine without edgelet; a module may set KERNEL to add to its command line."""
     append = getattr(request.module, "KERNEL", "")
     with (
         tempfile.TemporaryDirectory(prefix="edgelet-vm-") as directory,
         machine.Machine(vm_image, Path(directory), append=append) as booted,
     ):
         booted.boot()
-        booted.put("/root/edgelet.deb", vm_package)
-        booted.run("dpkg -i /root/edgelet.deb", timeout=180)
+        booted.run(IMPORT, stdin=image_tar(), timeout=120)
         yield booted
+
+
+@pytest.fixture(scope="module")
+def vm(blank: machine.Machine, vm_package: bytes) -> machine.Machine:
+    """The same with edgelet installed, which has started it."""
+    blank.put("/root/edgelet.deb", vm_package)
+    blank.run("dpkg -i /root/edgelet.deb", timeout=300)
+    return blank
+
+
+@pytest.fixture(scope="module")
+def box(vm: machine.Machine) -> Box:
+    """The agent in the machine."""
+    return Box(vm)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failure shows what the machine had to say."""
+    report = yield
+    booted = item.funcargs.get("blank") if isinstance(item, pytest.Function) else None
+    if report.failed and isinstance(booted, machine.Machine):
+        report.sections.append(("machine", booted.story()))
+    return report

@@ -2,14 +2,17 @@
 
 One JSON object a line each way.  {"id", "argv" | "shell", "stdin" (base64), "timeout" seconds} is
 answered by {"id", "code", "out", "err"} (base64); {"put": path, "data", "mode"} writes a file,
-{"get": path} reads one.  Standard library only; each command has a thread, so a hanging one blocks nobody.
+{"get": path} reads one, {"ask": path, "socket"} makes an HTTP request on a unix socket.
+Standard library only; each command has a thread, so a hanging one blocks nobody.
 """
 
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import os
+import socket
 import subprocess
 import threading
 from typing import IO, Any
@@ -60,7 +63,23 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     if "get" in request:
         with open(request["get"], "rb") as file:
             return {"code": 0, "out": base64.b64encode(file.read(LIMIT)).decode(), "err": ""}
+    if "ask" in request:
+        return _ask(request["socket"], request["ask"])
     return _run(request)
+
+
+def _ask(path: str, target: str) -> dict[str, Any]:
+    """GET over a unix socket; the status code is "code". A client process a look would load the machine."""
+    connection = http.client.HTTPConnection("localhost", timeout=20)
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.settimeout(20)
+    try:
+        connection.sock.connect(path)
+        connection.request("GET", target)
+        answer = connection.getresponse()
+        return {"code": answer.status, "out": base64.b64encode(answer.read(LIMIT)).decode(), "err": ""}
+    finally:
+        connection.close()
 
 
 def _run(request: dict[str, Any]) -> dict[str, Any]:

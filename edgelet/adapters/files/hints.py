@@ -80,15 +80,17 @@ class Hints:
 
 
 class Ear:
-    """One inotify descriptor on one directory at a time, for one thread; `stop` from any."""
+    """One inotify descriptor on one directory at a time, for one thread; `stop` and `look` from any."""
 
     def __init__(self) -> None:
         self._stop = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._asked = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._inotify = -1
         self._watch = -1
         self._complained = False
         self._poll = select.poll()
         self._poll.register(self._stop, select.POLLIN)
+        self._poll.register(self._asked, select.POLLIN)
 
     @property
     def armed(self) -> bool:
@@ -120,10 +122,17 @@ class Ear:
         if self._stop in ready:
             return None
         hints = Hints()
+        if self._asked in ready:
+            os.eventfd_read(self._asked)
+            hints.listing = True
         if self._inotify in ready:
             for watch, mask, name in _events(os.read(self._inotify, BUFFER)):
                 self._hear(hints, watch, mask, name)
         return hints
+
+    def look(self) -> None:
+        """Somebody asks for a listing now."""
+        os.eventfd_write(self._asked, 1)
 
     def stop(self) -> None:
         """Make `take` return None, now and from now on."""
@@ -131,10 +140,10 @@ class Ear:
 
     def close(self) -> None:
         """Give the descriptors back; only once nobody is in `take`."""
-        for descriptor in (self._stop, self._inotify):
+        for descriptor in (self._stop, self._asked, self._inotify):
             if descriptor >= 0:
                 os.close(descriptor)
-        self._stop = self._inotify = self._watch = -1
+        self._stop = self._asked = self._inotify = self._watch = -1
 
     def _open(self) -> None:
         if self._inotify < 0:

@@ -96,6 +96,10 @@ class FileSource:
         if not self._thread.is_alive():
             self._ear.close()
 
+    def look(self) -> None:
+        """List now, whatever the time; from any thread."""
+        self._ear.look()
+
     def state(self) -> SourceState:
         """The source as of its last look; from any thread."""
         return self._state

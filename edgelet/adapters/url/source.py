@@ -92,6 +92,7 @@ class UrlSource:
         self._draw = draw
         self._store = _store(store_dir, files)
         self._stopping = threading.Event()
+        self._asked = threading.Event()
         self._thread: threading.Thread | None = None
         self._versions: tuple[bytes, ...] = ()
         self._outcome = lastgood.Outcome(())
@@ -123,10 +124,15 @@ class UrlSource:
     def stop(self) -> None:
         """See ports.Source."""
         self._stopping.set()
+        self._asked.set()
         self._fetcher.abort()
         if self._thread is not None:
             self._thread.join(5.0)
         self._fetcher.close()
+
+    def look(self) -> None:
+        """Ask now, whatever the time; from any thread."""
+        self._asked.set()
 
     def state(self) -> SourceState:
         """The source as of its last request; from any thread."""
@@ -135,13 +141,20 @@ class UrlSource:
     # -- the thread ---------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while not self._stopping.wait(max(0.0, self.wake_at() - self._clock.monotonic())):
+        while self._wait(max(0.0, self.wake_at() - self._clock.monotonic())):
             try:
                 self.step()
             except Exception:  # guard
                 # A fault here must not end the watch over the URL.
                 log.exception("cannot process the reply of %s", self._shown)
                 self._due = self._clock.monotonic() + self._frequency
+
+    def _wait(self, seconds: float) -> bool:
+        """Until a step is due or asked for; False = stop."""
+        if self._asked.wait(seconds):
+            self._asked.clear()
+            self._due = self._clock.monotonic()
+        return not self._stopping.is_set()
 
     def wake_at(self) -> float:
         """The monotonic second at which `step` is due."""

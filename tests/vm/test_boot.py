@@ -1,0 +1,72 @@
+"""Boots: from the kernel's start to Ready pods, without a network, and a shutdown that lets pods end well."""
+
+from __future__ import annotations
+
+import json
+
+from tests.e2e.manifests import Json, container, exec_probe, pod
+
+from .box import Box
+
+NAMES = ("one", "two", "three")
+GRACE = "40s"
+# A pod that takes its time to end and notes, on the host, how far it came.
+SLOW = "trap 'echo term >>/note/n; sleep 4; echo done >>/note/n; exit 0' TERM; while :; do sleep 1; done"
+
+
+def slow() -> Json:
+    """Needs four seconds to end."""
+    volume = {"name": "note", "hostPath": {"path": "/var/lib/note", "type": "DirectoryOrCreate"}}
+    one = container(command=["sh", "-c", SLOW], volumeMounts=[{"name": "note", "mountPath": "/note"}])
+    return pod("slow", one, volumes=[volume], terminationGracePeriodSeconds=30)
+
+
+def reboot(box: Box) -> float:
+    """An orderly reboot; seconds the shutdown took."""
+    box.vm.run("sync; systemctl poweroff --no-block")
+    off = box.vm.wait_off(240)
+    box.vm.boot(600)
+    return off
+
+
+def test_pain_62_178_179_181_182_all_pods_are_back_after_a_boot_without_network_or_route(box: Box) -> None:
+    box.write(*(pod(name, container(readinessProbe=exec_probe("true"))) for name in NAMES))
+    box.wait_ready(*NAMES)
+    assert box.vm.run("ip route show default").out == ""
+    reboot(box)
+    box.wait_ready(*NAMES, seconds=600)
+    ready = box.since_boot()
+    started = min(e["firstTimestamp"] for e in box.events(reason="Started"))
+    boot = box.vm.run("date -u -d @$(awk '/btime/ {print $2}' /proc/stat) +%FT%TZ").out.strip()
+    unit = box.vm.run("systemctl show -p ActiveEnterTimestampMonotonic --value edgelet").out.strip()
+    print(f"kernel {boot}, first container {started}, agent ready {int(unit) / 1e6:.1f} s, all Ready {ready:.1f} s")
+    assert "network-online" not in box.vm.run("systemctl show -p After -p Wants -p Requires edgelet").out
+
+
+def test_pain_43_no_sandbox_of_an_earlier_boot_is_used_again(box: Box) -> None:
+    before = set(box.running())
+    reboot(box)
+    box.wait_ready(*NAMES, seconds=600)
+    assert not before & set(box.running())
+
+
+def test_pain_50_poweroff_lets_pods_end_within_the_grace_and_is_no_stop_by_a_person(box: Box) -> None:
+    box.vm.put("/etc/edgelet/config.yaml", json.dumps({"shutdownGracePeriod": GRACE}).encode())
+    box.vm.run("systemctl restart edgelet", timeout=120)
+    box.write(slow())
+    box.wait_ready("slow")
+    took = reboot(box)
+    assert box.vm.run("cat /var/lib/note/n").out.split() == ["term", "done"]
+    print(f"poweroff with a pod that takes 4 s: {took:.0f} s")
+    box.wait_ready("slow", *NAMES, seconds=600)
+
+
+def test_without_a_shutdown_grace_the_agent_delays_no_shutdown(box: Box) -> None:
+    box.vm.put("/etc/edgelet/config.yaml", b"{}")
+    box.vm.run("systemctl restart edgelet", timeout=120)
+    box.remove("slow")
+    box.write(pod("stubborn", container(command=["sh", "-c", "trap '' TERM; while :; do sleep 1; done"])))
+    box.wait_ready("stubborn")
+    began = box.vm.run("systemctl stop edgelet; echo stopped", timeout=60)
+    assert began.out == "stopped\n"
+    assert box.running()
