@@ -455,7 +455,9 @@ def test_the_fields_of_a_status() -> None:
         WALL - 200, "192.0.2.1", "BestEffort", 0.0, True,
     )  # fmt: skip
     going = phase.status(facts(pod(), sandbox(runs()), memory({"app": known()}, ending=Ending("x", False, 7.5))))
-    assert (going.deleting, going.held) == (7.5, False)
+    assert (going.deleting, going.held, going.deletion_grace) == (7.5, False, None)
+    hurried = phase.status(facts(pod(), sandbox(runs()), grace=4))
+    assert hurried.deletion_grace == 4
 
 
 # -- one line for a person -----------------------------------------------------------------------------

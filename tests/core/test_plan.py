@@ -195,6 +195,43 @@ END = [
         ending="its sandbox has died",
     ),
     Case(
+        "whoever deletes a pod may give it less time",
+        scene(None, sandbox(runs()), grace=3),
+        ("stop container app app-0 3",),
+        ending="its manifest is gone",
+    ),
+    Case(
+        "also when its end has begun already",
+        scene(
+            None,
+            sandbox(runs()),
+            memory({"app": known(stopping=stops())}, ending=ending("its manifest is gone", False)),
+            grace=10,
+        ),
+        wake=NOW + 9,
+        ending="its manifest is gone",
+    ),
+    Case(
+        "a pod that is wanted is not hurried",
+        scene(pod(), sandbox(runs()), held=True, grace=3),
+        ("stop container app app-0 30",),
+        ending="stopped by a person",
+        keeps_data=True,
+        anew=True,
+    ),
+    Case(
+        "nor when its end had another reason",
+        scene(
+            pod(),
+            sandbox(runs()),
+            memory({"app": known(stopping=stops())}, ending=ending("its sandbox has died", True)),
+            grace=3,
+        ),
+        wake=NOW + 29,
+        ending="its sandbox has died",
+        keeps_data=True,
+    ),
+    Case(
         "a created container is not signalled",
         scene(None, sandbox(created())),
         ("remove pod sandbox",),

@@ -427,6 +427,34 @@ def test_what_workers_are_busy_with(engine: Engine) -> None:
     assert [p.uid for p in engine.director.running()] == ["uid-a"]
 
 
+def test_a_deletion_may_be_given_less_time(engine: Engine) -> None:
+    engine.runtime.ignores_sigterm.add("app")
+    engine.give(make_pod(grace=600))
+    until(lambda: engine.runtime.running() == ["app"])
+    engine.director.deleting(make_pod().key, 300)
+    engine.give()
+    until(lambda: engine.runtime.signals("app") == ["SIGTERM"])
+    engine.director.deleting(make_pod().key, 0)
+    engine.director.deleting(make_pod().key, 100)
+    until(lambda: engine.runtime.pods() == ())
+
+
+def test_a_deletion_s_time_is_not_that_of_the_next_pod_of_the_name(engine: Engine) -> None:
+    engine.give(make_pod(grace=0))
+    until(lambda: engine.runtime.running() == ["app"])
+    engine.director.deleting(make_pod().key, 1)
+    engine.give()
+    engine.give(make_pod("1-b", grace=600))
+    until(lambda: [p.config_hash for p in engine.runtime.pods()] == ["1-b"] and bool(engine.runtime.running()))
+    engine.runtime.ignores_sigterm.add("app")
+    engine.give()
+    until(lambda: bool(engine.runtime.called("signal_container")))
+    time.sleep(0.05)
+    assert engine.runtime.running() == ["app"]
+    engine.runtime.exit("app", 0)
+    until(lambda: engine.runtime.pods() == ())
+
+
 def test_a_hold_is_on_disk_before_it_acts_and_outlives_the_agent(engine: Engine) -> None:
     key = make_pod().key
     engine.give(make_pod(grace=0))
