@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import ipaddress
 import re
 from collections.abc import Callable
 from typing import Any
@@ -249,6 +248,8 @@ def _not_one_of(value: str, values: tuple[str, ...]) -> str:
 
 
 def _is_ip(text: str) -> bool:
+    import ipaddress  # most pods publish on all addresses
+
     try:
         ipaddress.ip_address(text)
     except ValueError:

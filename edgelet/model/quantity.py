@@ -7,16 +7,16 @@ decimal one (n u m, none, k M G T P E), or an exponent (e3, E-2).
 from __future__ import annotations
 
 import re
-from fractions import Fraction
+from typing import NamedTuple
 
 _FORM = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]?)|[eE]([+-]?[0-9]{1,3}))")
 _SCALE = {
-    "": Fraction(1),
-    "n": Fraction(1, 10**9),
-    "u": Fraction(1, 10**6),
-    "m": Fraction(1, 1000),
-    **{s: Fraction(1000 ** (i + 1)) for i, s in enumerate("kMGTPE")},
-    **{s + "i": Fraction(1024 ** (i + 1)) for i, s in enumerate("KMGTPE")},
+    "": (1, 1),
+    "n": (1, 10**9),
+    "u": (1, 10**6),
+    "m": (1, 1000),
+    **{s: (1000 ** (i + 1), 1) for i, s in enumerate("kMGTPE")},
+    **{s + "i": (1024 ** (i + 1), 1) for i, s in enumerate("KMGTPE")},
 }
 MAX_TEXT = 100
 """Characters of the longest quantity that is looked at."""
@@ -24,29 +24,44 @@ LIMIT = 2**63 - 1
 """Larger results are cut to this, as the API server does."""
 
 
-def parse(text: str) -> Fraction:
+class Amount(NamedTuple):
+    """An exact value, numerator / denominator (a Fraction would load a megabyte of decimal)."""
+
+    numerator: int
+    denominator: int
+
+
+def parse(text: str) -> Amount:
     """The exact value. Raises ValueError, worded for the user, when `text` is no quantity."""
     found = _FORM.fullmatch(text) if len(text) <= MAX_TEXT else None
     if found is None:
         raise ValueError(_advice(text))
     sign, number, suffix, exponent = found.groups()
-    value = Fraction(number if not number.endswith(".") else number[:-1])
-    value *= Fraction(10) ** int(exponent) if exponent is not None else _SCALE[suffix]
-    return -value if sign == "-" else value
+    digits, _, decimals = number.partition(".")
+    power = int(exponent or 0) - len(decimals)
+    scale, divisor = _SCALE[suffix or ""]
+    value = int(sign + digits + decimals) * scale * 10 ** max(power, 0)
+    return Amount(value, divisor * 10 ** max(-power, 0))
+
+
+def more(text: str, than: str) -> bool:
+    """Whether one quantity is larger than another. Raises ValueError."""
+    one, two = parse(text), parse(than)
+    return one.numerator * two.denominator > two.numerator * one.denominator
 
 
 def milli(text: str) -> int:
     """CPU in milli-CPU: "0.5" is 500, "1m" is 1. Raises ValueError."""
-    return _up(parse(text) * 1000)
+    return _up(parse(text), 1000)
 
 
 def whole(text: str) -> int:
     """Bytes (or pieces): "1Ki" is 1024, "100m" is 1. Raises ValueError."""
-    return _up(parse(text))
+    return _up(parse(text), 1)
 
 
-def _up(value: Fraction) -> int:
-    return min(-(-value.numerator // value.denominator), LIMIT)
+def _up(amount: Amount, times: int) -> int:
+    return min(-(-amount.numerator * times // amount.denominator), LIMIT)
 
 
 def _advice(text: str) -> str:

@@ -162,12 +162,12 @@ def _resources(resources: Data, path: Path, report: Report) -> None:
                 continue  # what there is to say about it was said about the limit
             _resource(name, text, (*path, kind, name), report)
     for name, text in requests.items():
-        if name in limits and quantity.parse(text) > quantity.parse(limits[name]):
+        if name in limits and quantity.more(text, limits[name]):
             report.error((*path, "requests", name), f"{text} is more than the limit {limits[name]}")
 
 
 def _resource(name: str, text: str, path: Path, report: Report) -> None:
-    if quantity.parse(text) < 0:
+    if quantity.parse(text).numerator < 0:
         report.error(path, f"{text} must not be negative")
     elif name in _HONOURED_RESOURCES:
         if name == "memory" and text.endswith("m"):

@@ -72,6 +72,11 @@ def test_what_was_meant(text: str, meant: str) -> None:
 
 @hypothesis.given(st.integers(0, 10**6), st.sampled_from(["n", "u", "m", "", "k", "M", "Ki", "Mi", "Gi"]))
 def test_rounds_up_by_less_than_one(number: int, suffix: str) -> None:
-    exact = quantity.parse(f"{number}{suffix}")
+    exact = Fraction(*quantity.parse(f"{number}{suffix}"))
     assert 0 <= quantity.whole(f"{number}{suffix}") - exact < 1
     assert 0 <= Fraction(quantity.milli(f"{number}{suffix}"), 1000) - exact < Fraction(1, 1000)
+
+
+@hypothesis.given(st.sampled_from([t for t, _ in BYTES]), st.sampled_from([t for t, _ in BYTES]))
+def test_more(one: str, two: str) -> None:
+    assert quantity.more(one, two) == (Fraction(*quantity.parse(one)) > Fraction(*quantity.parse(two)))
