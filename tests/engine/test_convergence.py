@@ -150,7 +150,7 @@ class Play:
         self.world.want(self.last, held=self.world.wish.held)
 
     def _remove(self, op: Op) -> None:
-        self.world.want(None)
+        self.world.want(None, grace=(None, None, 0, 4)[op.which % 4])
 
     def _readd(self, op: Op) -> None:
         self.world.want(self.last)

@@ -110,12 +110,15 @@ class Rules:
     counts: dict[str, int] = field(default_factory=dict)
     crashes: dict[str, Crash] = field(default_factory=dict)
     generation: str = ""
+    deletion: int | None = None
+    """The shortest grace with which a person has deleted the pod."""
 
     def new_generation(self, config_hash: str) -> None:
         """From here counts may begin at 0."""
         self.generation = config_hash
         self.counts.clear()
         self.crashes.clear()
+        self.deletion = None
 
     def created(self, sandbox: ObservedPod, pod: Pod, container: Container, number: int) -> None:
         """Before a create_container."""
@@ -129,7 +132,8 @@ class Rules:
         now = self.clock.monotonic()
         if signal == "SIGKILL":
             assert seen.id in self.terms, f"{seen.name} is killed without having been asked to end"
-            least = max(self.graces.get(seen.id, seen.grace if seen.grace is not None else 30), 2)
+            least = self.graces.get(seen.id, seen.grace if seen.grace is not None else 30)
+            least = max(least if self.deletion is None else min(least, self.deletion), 2)
             passed = now - self.terms[seen.id]
             assert passed >= least - 1e-6, f"{seen.name} is killed after {passed:.3f} s of {least} s"
         else:
@@ -358,13 +362,12 @@ class World:
 
     # -- wishes and the world -------------------------------------------------------------------------
 
-    def want(self, pod: Pod | None, *, held: bool = False) -> None:
+    def want(self, pod: Pod | None, *, held: bool = False, grace: int | None = None) -> None:
         """The newest wish."""
-        self.wish = Wish(pod, held)
-        if pod is None and self.local.observed is None and not self.local.memory.uid and self.box.empty:
-            self.box.wish(self.wish)
-        else:
-            self.box.wish(self.wish)
+        self.wish = Wish(pod, held, grace)
+        if grace is not None:
+            self.rules.deletion = min(grace, self.rules.deletion if self.rules.deletion is not None else grace)
+        self.box.wish(self.wish)
 
     def times(self, method: str) -> list[float]:
         """A list that grows by the time, from now, of each call of a method of the runtime."""
