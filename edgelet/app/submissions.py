@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -45,7 +46,9 @@ class Submissions:
         if state is None:
             return f"the source {source}"
         file = next((f.file for f in state.files if str(key) in f.pods), "")
-        return f"the file {file}" if file else state.location
+        if not file or file == state.location:
+            return f"the file {state.location}" if file else state.location
+        return f"the file {os.path.join(state.location, file)}"
 
     def get(self, key: PodKey) -> Pod | None:
         """The submitted pod of that name."""

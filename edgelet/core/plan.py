@@ -59,7 +59,7 @@ def _end(scene: Scene, observed: ObservedPod) -> Plan:
     """The pod is not wanted, or its end has begun: that is never taken back (3.1.1)."""
     ending = scene.memory.ending
     gone = scene.pod is None
-    grace = scene.grace if gone else None
+    grace = scene.grace if gone or ending is not None else None
     if ending is not None:
         keep = ending.keep_data and not gone
         return stopping.end_pod(observed, scene.memory, ending.reason, keep, scene.now, grace=grace)

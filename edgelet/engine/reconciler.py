@@ -231,7 +231,7 @@ class Reconciler:
         if pod is None:
             return local
         verdicts, host_ip, note = self._c.probes.verdicts(local.key), self._c.host_ip(), _note(local)
-        grace = local.grace if local.desired is None else None
+        grace = local.grace if local.desired is None or memory.ending else None
         told = (pod, observed, memory, verdicts, local.waiting, local.held, host_ip, note, grace)
         if told == local.told:  # identical parts compare at once
             return local

@@ -101,7 +101,8 @@ class Mailbox:
         with self._news:
             self._woken = False
             if self._wish is not None:
-                local = replace(local, desired=self._wish.pod, held=self._wish.held, grace=self._wish.grace)
+                grace = _grace(local, self._wish)
+                local = replace(local, desired=self._wish.pod, held=self._wish.held, grace=grace)
                 self._wish = None
             for (config_hash, container), pull in self._pulls.items():
                 local = local.with_pull(config_hash, container, pull)
@@ -115,6 +116,13 @@ class Mailbox:
             local = replace(local, stale=local.stale or self._stale)
             self._stale = False
             return local
+
+
+def _grace(local: Local, wish: Wish) -> int | None:
+    """A grace period given at a deletion only shrinks, and outlives that the pod is wanted anew (3.1.1)."""
+    if local.memory.ending is None or local.grace is None:
+        return wish.grace
+    return local.grace if wish.grace is None else min(wish.grace, local.grace)
 
 
 def _restarted(local: Local, container: str) -> Local:
