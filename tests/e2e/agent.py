@@ -105,6 +105,7 @@ class Agent:
             f"--podman-socket={self.directory}/none.sock",
             f"--socket={self.socket}",
             f"--node-name={NODE}",
+            "--port=0",
             "--file-check-frequency=1s",
             "--log-level=debug",
         ]
@@ -324,16 +325,16 @@ class Agent:
 
     def containers(self) -> list[Json]:
         """`podman inspect` of every container of this agent (infra containers apart)."""
-        rows = self._rows("containers")
+        rows = self.rows("containers")
         found = [c for r in rows if not r["IsInfra"] for c in inspect(self.env, r["Id"])]
         return [c for c in found if not c.get("IsInfra")]
 
     def of_pod(self, name: str) -> list[Json]:
         """`podman inspect` of the containers of one pod."""
-        rows = self._rows("containers", f"io.kubernetes.pod.name={name}-{NODE}")
+        rows = self.rows("containers", f"io.kubernetes.pod.name={name}-{NODE}")
         return [c for r in rows if not r["IsInfra"] for c in inspect(self.env, r["Id"])]
 
-    def _rows(self, kind: str, *labels: str) -> list[Json]:
+    def rows(self, kind: str, *labels: str) -> list[Json]:
         """Podman's list of this agent's containers or pods."""
         filters = quote(json.dumps({"label": [f"{OWNER}={self.owner}", *labels]}))
         rows: list[Json] = ask_podman(self.env, f"{kind}/json?all=true&filters={filters}")[1] or []
@@ -359,7 +360,7 @@ class Agent:
 
     def note_ids(self) -> None:
         """Remember which containers there were: none of their processes may outlive them."""
-        self._rows("containers")
+        self.rows("containers")
 
     @property
     def owner(self) -> str:
@@ -368,8 +369,8 @@ class Agent:
 
     def leftovers(self) -> list[str]:
         """What is still there of this agent's pods: containers, pods, mounts, processes."""
-        found = [f"container {row['Names']}" for row in self._rows("containers")]
-        found += [f"pod {row['Name']}" for row in self._rows("pods")]
+        found = [f"container {row['Names']}" for row in self.rows("containers")]
+        found += [f"pod {row['Name']}" for row in self.rows("pods")]
         found += [f"mount {m}" for m in mounts_below(self.directory)]
         return found + [f"process {p}" for p in self.processes()]
 
@@ -386,7 +387,7 @@ class Agent:
         """Take away what a failed test has left."""
         self.kill()
         for kind, words in (("pods", ("pod", "rm")), ("containers", ("rm",))):
-            for row in self._rows(kind):
+            for row in self.rows(kind):
                 with contextlib.suppress(subprocess.CalledProcessError):
                     self.env.run(*words, "-f", "--time", "0", row["Id"])
         end_services(self.run_dir)

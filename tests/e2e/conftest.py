@@ -48,10 +48,10 @@ def _story(agent: Agent) -> str:
             f"{e['lastTimestamp']} x{e['count']} {e['involvedObject']['name']} {e['reason']}: {e['message']}"
             for e in agent.events()
         )
-        states = json.dumps({n: p["status"] for n, p in agent.pods().items()}, indent=1)
+        states = json.dumps({n: (agent.summary(n), p["status"]) for n, p in agent.pods().items()}, indent=1)
     except OSError:
         events, states = "the agent does not answer", ""
-    lines = agent.log_text().splitlines()[-REPORTED:]
+    lines = [line for line in agent.log_text().splitlines() if " D api: " not in line][-REPORTED:]
     return "\n".join([events, states, *lines])
 
 

@@ -114,6 +114,22 @@ def test_podmans_service_killed_again_and_again_while_pods_are_made(agent: Agent
     assert [len([c for c in agent.of_pod(n) if c["State"]["Running"]]) for n in names] == [2] * 5
 
 
+def test_pain_47_a_half_made_pod_is_replaced(agent: Agent) -> None:
+    """As a power cut leaves it: the agent's pod, by its labels, without the infra container it was to have."""
+    agent.start().write(pod("web"))
+    agent.wait_ready("web")
+    (row,) = [r for r in agent.rows("pods") if r["Name"].startswith("web-n1")]
+    agent.kill()
+    agent.podman("pod", "rm", "--force", "--time", "0", row["Id"])
+    labels = [word for name, value in row["Labels"].items() for word in ("--label", f"{name}={value}")]
+    half = agent.podman("pod", "create", "--infra=false", "--name", row["Name"], *labels).strip()
+    agent.start()
+    agent.wait_ready("web")
+    (new,) = agent.rows("pods")
+    assert new["Id"] != half
+    assert new["InfraId"]
+
+
 def test_podman_that_cannot_be_reached_is_told_and_recovers(agent: Agent) -> None:
     podman = agent.directory / "bin" / "podman"
     podman.rename(podman.with_name("hidden"))

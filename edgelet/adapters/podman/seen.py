@@ -163,11 +163,16 @@ def with_details(seen: ObservedContainer, more: Details) -> ObservedContainer:
 
 
 def pod(row: Answer, infra: Answer | None, ips: tuple[str, ...]) -> ObservedPod:
-    """One row of pods/json; `infra` is its infra container's row of containers/json, if it has one."""
+    """One row of pods/json; `infra` is its infra container's row of containers/json, if it has one.
+
+    A pod that lacks the infra container it was to have (Podman died, or the power, while it was made)
+    counts as one whose infra container is dead: nothing can be created in it.
+    """
     marks = row_labels(row)
     infra_id = row.get("InfraId") or ""
     infra_state = State.CREATED if infra is None else state(infra)
     running = infra_state is State.RUNNING
+    half_made = not infra_id and marks.get(labels.INFRA) == "true"
     return ObservedPod(
         key=PodKey(marks.get(labels.POD_NAMESPACE, ""), marks.get(labels.POD_NAME, "")),
         id=row["Id"],
@@ -177,7 +182,7 @@ def pod(row: Answer, infra: Answer | None, ips: tuple[str, ...]) -> ObservedPod:
         boot_id=marks.get(labels.BOOT_ID, ""),
         grace=_int(marks.get(labels.GRACE), 30),
         infra_id=infra_id,
-        infra_dead=infra_state is State.EXITED,
+        infra_dead=half_made or infra_state is State.EXITED,
         infra_pid=(infra or {}).get("Pid") or 0 if running else 0,
         created_at=epoch(row.get("Created") or ""),
         ips=ips if running else (),

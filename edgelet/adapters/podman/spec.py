@@ -82,7 +82,12 @@ def pod_body(pod: Pod, naming: Naming, attempt: int, network: str = "podman") ->
     """Body of POST pods/create; `network` is the bridge network of pods that have their own."""
     body: Body = {
         "name": naming.pod(pod),
-        "labels": {**pod.labels, **_common_labels(pod, naming), labels.ATTEMPT: str(attempt)},
+        "labels": {
+            **pod.labels,
+            **_common_labels(pod, naming),
+            labels.ATTEMPT: str(attempt),
+            labels.INFRA: "true" if needs_infra(pod) else "false",
+        },
         "exit_policy": "continue",
     }
     if not needs_infra(pod):

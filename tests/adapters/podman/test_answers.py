@@ -82,6 +82,12 @@ def test_an_infra_container_that_has_exited_is_dead_and_one_not_started_is_not()
     assert [states[s].ips for s in states] == [(), ("1.2.3.4",), ()]
 
 
+def test_a_pod_without_the_infra_container_it_was_to_have_is_dead() -> None:
+    base = {"Id": "p", "InfraId": "", "Created": "2026-11-30T16:03:56Z"}
+    marks: tuple[dict[str, str], ...] = ({labels.INFRA: "true"}, {labels.INFRA: "false"}, {})
+    assert [seen.pod({**base, "Labels": m}, None, ()).infra_dead for m in marks] == [True, False, False]
+
+
 # ---- times ----
 
 
