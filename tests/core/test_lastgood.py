@@ -115,6 +115,15 @@ def test_beyond_the_bound_the_last_good_and_the_newest_are_kept() -> None:
     assert versions == (b"good", *(b"%d" % number for number in range(13, 20)))
 
 
+def test_the_same_half_valid_version_is_kept_once_and_one_that_gives_nothing_never() -> None:
+    half, nothing = lastgood.weigh(decoded("a1 !"), ()), lastgood.weigh(decoded("!"), [pod("a")])
+    versions = lastgood.remember((b"good",), b"half", half)
+    assert versions == (b"good", b"half")
+    assert lastgood.remember(versions, b"half", half) == versions
+    assert lastgood.remember(versions, b"broken", nothing) == versions
+    assert lastgood.remember(versions, b"good", half) == (b"good", b"half", b"good")
+
+
 @given(st.lists(st.binary(max_size=20), max_size=5).map(tuple))
 def test_packing_round_trips(versions: tuple[bytes, ...]) -> None:
     assert lastgood.unpack(lastgood.pack(versions)) == versions
