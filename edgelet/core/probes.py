@@ -37,10 +37,10 @@ class Outcome(enum.Enum):
 class Effect(enum.Enum):
     """What has to be told after a result. PUBLISHED = the verdict may differ now."""
 
-    NONE = "none"
-    RETRY = "retry"
-    IGNORED = "ignored"
-    PUBLISHED = "published"
+    NONE = enum.auto()
+    RETRY = enum.auto()
+    IGNORED = enum.auto()
+    PUBLISHED = enum.auto()
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,18 @@ def test_thresholds(
     assert states(inst) == expected
 
 
+def test_a_container_seen_for_the_first_time_has_shown_nothing_yet() -> None:
+    container = Container("c", "i", startup=probe(), readiness=probe())
+    assert states(probes.begin(container, START, START)) == (False, False, None)
+    begun, _ = play(probes.begin(container, START, START), Kind.STARTUP, "+")
+    assert states(begun) == (True, False, None)
+
+
+def test_words_are_the_kubelets() -> None:
+    assert [k.value for k in Kind] == ["Startup", "Liveness", "Readiness"]
+    assert [o.value for o in Outcome] == ["successful", "failed", "unknown"]
+
+
 def test_published_once_and_only_when_it_changes() -> None:
     _, effects = play(instance(readiness=probe()), Kind.READINESS, "-++---")
     none, published = Effect.NONE, Effect.PUBLISHED

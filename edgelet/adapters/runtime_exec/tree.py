@@ -27,19 +27,37 @@ KTHREADD = 2
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A process as /proc shows it."""
+    """A process as /proc shows it; `began` in clock ticks since boot."""
 
     parent: int
     session: int
     state: str
+    began: int
 
 
-def snapshot() -> tuple[dict[int, Entry], bool]:
-    """All processes of the machine by pid; False when one ended before it could be looked at."""
-    names = [name for name in os.listdir("/proc") if name.isdigit()]
-    entries = {int(name): _entry(name) for name in names}
-    table = {pid: entry for pid, entry in entries.items() if entry is not None}
-    return table, len(table) == len(names)
+class Processes:
+    """The processes of the machine that began no earlier than a given one; others are looked at once only."""
+
+    def __init__(self, eldest: int) -> None:
+        """`eldest` is a pid; when it is gone, everybody counts."""
+        entry = _entry(str(eldest))
+        self._since = entry.began if entry else 0
+        self._older: set[str] = set()
+
+    def look(self) -> tuple[dict[int, Entry], bool]:
+        """By pid; and False when one ended before it could be looked at."""
+        names = [name for name in os.listdir("/proc") if name.isdigit() and name not in self._older]
+        table: dict[int, Entry] = {}
+        whole = True
+        for name in names:
+            entry = _entry(name)
+            if entry is None:
+                whole = False
+            elif entry.began < self._since:
+                self._older.add(name)
+            else:
+                table[int(name)] = entry
+        return table, whole
 
 
 def end(client: int, marker: str, inside: int) -> int:
@@ -51,8 +69,9 @@ def end(client: int, marker: str, inside: int) -> int:
     search = _Search(marker.encode(), _namespace(inside))
     stopped: set[int] = set()
     still = False
+    processes = Processes(client)
     for _ in range(ROUNDS):
-        table, whole = snapshot()
+        table, whole = processes.look()
         found = _members(table, {client} | stopped) - {client}
         carriers, sure = search.among(table, table.keys() - found - {client})
         new = {pid for pid in found | carriers if pid not in stopped and table[pid].state != "Z"}
@@ -108,8 +127,8 @@ def _entry(name: str) -> Entry | None:
             text = file.read(512)
     except OSError:
         return None
-    fields = text[text.rfind(b")") + 2 :].split(None, 4)
-    return Entry(parent=int(fields[1]), session=int(fields[3]), state=fields[0].decode())
+    fields = text[text.rfind(b")") + 2 :].split(None, 20)
+    return Entry(parent=int(fields[1]), session=int(fields[3]), state=fields[0].decode(), began=int(fields[19]))
 
 
 def _namespace(pid: int) -> str:
