@@ -415,7 +415,8 @@ class World:
 
     def _only_what_is_known(self) -> None:
         """Counts that stood nowhere but in what has just been lost may be given again."""
-        seen = [c for p in self.runtime.pods() for c in p.containers]
+        pod = self.pod()
+        seen = pod.containers if pod else ()
         saved = {n: c for data in self.store.entries.values() for n, c in _containers(data).items()}
         for name, count in self.rules.counts.items():
             places = [c.restart_count for c in seen if c.name == name]
