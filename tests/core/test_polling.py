@@ -21,6 +21,10 @@ def test_a_box_with_last_good_pods_asks_within_half_the_frequency(frequency: flo
     assert 0 <= polling.first_delay(frequency, last_good=True, draw=draw) <= frequency / 2
 
 
+def test_the_wait_at_start_is_drawn_from_all_of_it() -> None:
+    assert [polling.first_delay(20, last_good=True, draw=draw) for draw in (0, 0.5, 1)] == [0, 5, 10]
+
+
 @pytest.mark.parametrize(("first", "lowest", "highest"), [(True, 5, 20), (False, 18, 22)])
 def test_polls_are_jittered_and_spread_widely_after_the_first(first: bool, lowest: float, highest: float) -> None:
     assert polling.after_success(20, first, 0.0) == pytest.approx(lowest)
