@@ -11,7 +11,7 @@ import pytest
 from edgelet.core import memory as memories
 from edgelet.core.absorb import absorb
 from edgelet.core.backoff import Backoff
-from edgelet.core.memory import ContainerMemory, Ending, PodMemory, PullState, StartError, Trouble
+from edgelet.core.memory import ContainerMemory, Ending, PodMemory, Pull, PullState, StartError, Trouble
 from edgelet.model.observed import ObservedContainer, ObservedPod
 from edgelet.model.status import Terminated, Waiting
 from tests.core.scenes import (
@@ -152,6 +152,14 @@ def test_a_container_that_vanished_while_it_ran_leaves_an_unknown_end() -> None:
 def test_an_end_of_a_vanished_instance_is_kept_when_older_ones_are_seen() -> None:
     assert look(ended(code=3), of=over(9, count=1)) == over(9, count=1)
     assert look(of=over(9)) == over(9)
+
+
+def test_the_end_before_the_newest_instance_counts() -> None:
+    older = Terminated(9, "Error", container_id="app-x")
+    after = look(ended(code=3), runs(count=1), of=known(0, last=older))
+    assert after.last is not None
+    assert after.last.exit_code == 3
+    assert look(created(), created(count=1), of=known(0, last=older)).last == older
 
 
 def test_each_container_learns_its_own() -> None:
@@ -308,6 +316,15 @@ def test_impatience_ends_all_waits() -> None:
     )
     expected = {"app": known(1), "side": waiting.of("side"), "init": waiting.of("init")}
     assert waiting.impatient() == memory(expected)
+
+
+def test_memory_that_knows_nothing() -> None:
+    assert Pull(PullState.MISSING).retry_at == 0.0
+    nothing, container = PodMemory(), ContainerMemory()
+    assert (nothing.uid, nothing.config_hash, nothing.boot_id) == ("", "", "")
+    assert (nothing.start_time, nothing.attempt, nothing.anew, nothing.replace_id) == (0.0, 0, False, "")
+    assert (container.restart_count, container.failures, container.retry_at, container.base) == (-1, 0, 0.0, 0)
+    assert (container.ended, container.stopped, container.restart_id, container.next_count) == (False, False, "", 0)
 
 
 def test_update_changes_one_container() -> None:
