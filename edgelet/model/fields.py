@@ -7,7 +7,7 @@ validation, suggestions and `docs/pod-fields.md` all come from it.
 from __future__ import annotations
 
 import functools
-import os.path
+import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -45,8 +45,10 @@ Table = Mapping[str, Mapping[str, Field]]
 @functools.cache
 def table() -> Table:
     """All types: name -> field name -> Field. Read once."""
-    with open(os.path.join(os.path.dirname(__file__), "fields.txt"), encoding="utf-8") as file:
-        return parse(file.read())
+    data = pkgutil.get_data(__package__, "fields.txt")  # not open(): the code may lie in a zip archive
+    if data is None:
+        raise FileNotFoundError("fields.txt is missing beside edgelet.model.fields")
+    return parse(data.decode())
 
 
 def parse(text: str) -> Table:
