@@ -279,9 +279,9 @@ def _note(local: Local) -> str:
 
 
 def _targets(local: Local) -> tuple[ports.Target, ...]:
-    """The running containers that have probes, unless the pod is ending."""
+    """The running containers that have probes; of those in a pod that ends only readiness is probed (4.7)."""
     pod, observed = local.current, local.observed
-    if pod is None or observed is None or local.memory.ending is not None:
+    if pod is None or observed is None:
         return ()
     return tuple(_each_target(local, pod, observed))
 
@@ -305,6 +305,7 @@ def _each_target(local: Local, pod: Pod, observed: ObservedPod) -> list[ports.Ta
                 ip=ip,
                 started_mono=instance.started_mono,
                 field_path=local.ref(container.name).field_path,
+                terminating=local.memory.ending is not None,
             )
         )
     return found

@@ -696,6 +696,37 @@ def test_an_unready_container_goes_on_running(world: World) -> None:
     assert world.status.containers[0].restart_count == 0
 
 
+def test_readiness_goes_on_while_a_pod_ends_and_stops_with_its_container(world: World) -> None:
+    up(world, make_pod(containers=(READINESS,)))
+    assert [t.terminating for t in world.probes.targets[KEY]] == [False]
+    world.probes.set(KEY, "app", ready=True)
+    world.runtime.ignores_sigterm.add("app")
+    world.want(None)
+    world.run(1)
+    assert [t.terminating for t in world.probes.targets[KEY]] == [True]
+    assert world.status.containers[0].ready
+    world.run(40)
+    assert set(world.probes.forgotten) == {KEY}
+
+
+def test_what_the_prober_is_told(world: World) -> None:
+    up(world, make_pod(containers=(APP, replace(PROBED, name="probed"))))
+    (target,) = world.probes.targets[KEY]
+    seen = world.newest("probed")
+    assert (target.key, target.uid, target.container.name, target.container_id) == (KEY, "uid-a", "probed", seen.id)
+    assert (target.pid, target.oci_config, target.started_mono) == (seen.pid, seen.oci_config, seen.started_mono)
+    assert (target.ip, target.field_path) == (world.runtime.pods()[0].ips[0], "spec.containers{probed}")
+    world.exit("probed", 1)
+    world.runtime.unreachable = True
+    world.pump()
+    assert world.probes.targets[KEY] == ()
+
+
+def test_on_the_host_s_network_probes_have_no_address_of_their_own(world: World) -> None:
+    up(world, make_pod(containers=(PROBED,), host_network=True))
+    assert [t.ip for t in world.probes.targets[KEY]] == [""]
+
+
 def test_an_exit_that_was_seen_without_its_code_is_asked_for(world: World) -> None:
     up(world, make_pod(restart_policy="OnFailure"))
     instance = world.runtime.pods()[0].containers[0]
