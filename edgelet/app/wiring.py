@@ -236,7 +236,7 @@ def _engine(base: Base, order: tuple[str, ...]) -> Engine:
         )
     )
     holds = HoldFile(os.path.join(base.settings.root_dir, "holds"))
-    late.append(Director(order, workers, observer, base.events, holds))
+    late.append(Director(order, workers, observer, base.events, holds, base.node.name))
     return Engine(workers, exits, observer, late[0], puller, prober, runner, states)
 
 

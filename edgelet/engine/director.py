@@ -37,13 +37,20 @@ class Director:
     """Merges snapshots into wishes. `order` names the configured sources, the strongest first."""
 
     def __init__(
-        self, order: tuple[str, ...], workers: Workers, observer: Observer, recorder: ports.Recorder, holds: Holds
+        self,
+        order: tuple[str, ...],
+        workers: Workers,
+        observer: Observer,
+        recorder: ports.Recorder,
+        holds: Holds,
+        node_name: str = "",
     ) -> None:
         self._order = order
         self._workers = workers
         self._observer = observer
         self._recorder = recorder
         self._store = holds
+        self._node = ports.EventRef(PodKey("", node_name), node_name)
         self._lock = threading.RLock()
         self._snapshots: dict[str, ports.Snapshot] = {}
         self._desired = desired.Desired({})
@@ -63,6 +70,7 @@ class Director:
             for key in self._desired.pods.keys() - before.pods.keys():
                 self._graces.pop(key, None)  # an earlier pod of that name
             self._tell_conflicts(before)
+            self._tell_problems(before)
             if self._open:
                 self._spread()
 
@@ -118,6 +126,14 @@ class Director:
             log.warning("%s", conflict)
             pod = self._desired.pods[conflict.key]
             self._recorder.event(ports.EventRef(conflict.key, pod.uid), "Warning", "FailedValidation", str(conflict))
+
+    def _tell_problems(self, before: desired.Desired) -> None:
+        """What is wrong with a manifest is an event of the node: the pod may not even exist."""
+        known, conflicts = set(before.problems), {str(c) for c in self._desired.conflicts}
+        for problem in self._desired.problems:
+            if problem.warning or problem in known or problem.message in conflicts:
+                continue
+            self._recorder.event(self._node, "Warning", "FailedValidation", str(problem))
 
     # -- reading --------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from edgelet.engine.states import States
 from edgelet.engine.store import StatusStore
 from edgelet.engine.workers import Mailbox, Wish, Workers
 from edgelet.model.pod import Container, Pod, PodKey
+from edgelet.model.problems import Problem
 from edgelet.ports import Snapshot
 from tests import fakes
 from tests.core.scenes import created, ended, known, memory, pulls, runs, sandbox
@@ -495,3 +496,17 @@ def test_unreadable_holds_stop_nothing() -> None:
     holds = Holds()
     holds.broken = True
     assert Engine(holds).director.held() == frozenset()
+
+
+def test_what_is_wrong_with_a_manifest_is_told_once_as_an_event_of_the_node() -> None:
+    recorder = fakes.FakeRecorder()
+    clock = fakes.FakeClock()
+    runtime = fakes.FakeRuntime(clock)
+    observer = observers.Observer(runtime, clock, FakeExits(), lambda key: None)
+    director = Director(("file",), Workers(clock, print), observer, recorder, Holds(), "edge1")
+    wrong = Problem("unknown kind", file="web.yaml", line=3)
+    remark = Problem("not honoured", file="web.yaml", line=4, warning=True)
+    director.put(ports.Snapshot("file", (), (wrong, remark)))
+    director.put(ports.Snapshot("file", (), (wrong, remark)))
+    told = [(e.ref.key, e.reason, e.message) for e in recorder.events]
+    assert told == [(PodKey("", "edge1"), "FailedValidation", "web.yaml:3: error: unknown kind")]

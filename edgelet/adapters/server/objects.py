@@ -41,8 +41,9 @@ def pod(entry: Entry, node_name: str) -> Json:
     }
 
 
-def event(value: Event, node_name: str) -> Json:
-    """The v1.Event."""
+def _involved(value: Event) -> Json:
+    if not value.key.namespace:
+        return {"kind": "Node", "name": value.key.name, "uid": value.uid}
     involved: Json = {
         "kind": "Pod",
         "namespace": value.key.namespace,
@@ -52,12 +53,18 @@ def event(value: Event, node_name: str) -> Json:
     }
     if value.field_path:
         involved["fieldPath"] = value.field_path
+    return involved
+
+
+def event(value: Event, node_name: str) -> Json:
+    """The v1.Event; about the node where the key has no namespace (kept in "default", as the kubelet does)."""
+    involved = _involved(value)
     return {
         "kind": "Event",
         "apiVersion": "v1",
         "metadata": {
             "name": value.name,
-            "namespace": value.key.namespace,
+            "namespace": value.key.namespace or "default",
             "resourceVersion": str(value.version),
             "creationTimestamp": timestamp(value.first),
         },

@@ -217,7 +217,7 @@ class Events(Feed):
             await self.answer(namespace)
             return
         _, events = self.services.events.list()
-        found = [e for e in events if e.name == name and e.key.namespace == namespace]
+        found = [e for e in events if e.name == name and (e.key.namespace or "default") == namespace]
         if not found:
             raise Refused(statuses.not_found("events", name))
         body = self._render(found[0])

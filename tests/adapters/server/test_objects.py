@@ -11,6 +11,7 @@ from edgelet import ports
 from edgelet.adapters.server import objects
 from edgelet.engine.recorder import EventRing
 from edgelet.engine.store import Entry
+from edgelet.model.pod import PodKey
 from edgelet.model.status import Condition, ContainerStatus, PodStatus, Running, Terminated, Waiting
 from tests.fakes import FakeClock
 from tests.support.serving import NOW, pod, running
@@ -131,3 +132,11 @@ def test_an_event_names_its_object_and_counts() -> None:
         "2023-11-14T22:13:20Z",
         "2023-11-14T22:14:20Z",
     )
+
+
+def test_an_event_without_a_namespace_is_about_the_node_and_kept_in_default() -> None:
+    ring = EventRing(FakeClock(), "edge1")
+    ring.event(ports.EventRef(PodKey("", "edge1"), "edge1"), "Warning", "FailedValidation", "web.yaml:3: error: no")
+    made = objects.event(ring.events()[0], "edge1")
+    assert made["involvedObject"] == {"kind": "Node", "name": "edge1", "uid": "edge1"}
+    assert made["metadata"]["namespace"] == "default"
