@@ -121,6 +121,8 @@ class Executor:
             return self._not_made(local, container, error.reason, event, str(error))
         except errors.Permanent as error:
             return self._not_made(local, container, "CreateContainerError", "Failed", f"Error: {error}")
+        if local.memory.of(container.name).pull is None:
+            self._event(local, "Normal", "Pulled", puller.present(container.image), container.name)
         self._event(local, "Normal", "Created", "Container created", container.name)
         return self._saw(local, observer.with_container(local.observed, made))
 

@@ -58,6 +58,7 @@ class Puller:
         """The state right now; PULLING = a result will be delivered. Raises errors.RuntimeFailure."""
         container = request.container
         if container.pull_policy != "Always" and self._runtime.image(container.image) is not None:
+            self._recorder.event(request.ref, "Normal", "Pulled", present(container.image))
             return Pull(PullState.READY)
         if container.pull_policy == "Never":
             message = f'Container image "{container.image}" is not present with pull policy of Never'
@@ -108,6 +109,11 @@ class Puller:
             return self._runtime.image(image) is not None
         except errors.RuntimeFailure:
             return False
+
+
+def present(image: str) -> str:
+    """Text of the event Pulled for an image that needed no pull (3.7.4)."""
+    return f'Container image "{image}" already present on machine and can be accessed by the pod'
 
 
 def _again(request: Request, error: errors.RuntimeFailure, now: float) -> Pull:

@@ -44,7 +44,10 @@ def request(image: str = "far", policy: str = "IfNotPresent", previous: Pull | N
 @pytest.mark.parametrize("policy", ["IfNotPresent", "Never"])
 def test_a_present_image_is_ready_at_once(bench: Bench, policy: str) -> None:
     assert bench.puller.request(request("demo", policy)) == Pull(PullState.READY)
-    assert bench.recorder.events == []
+    assert bench.recorder.reasons() == ["Pulled"]
+    assert bench.recorder.events[0].message == (
+        'Container image "demo" already present on machine and can be accessed by the pod'
+    )
 
 
 def test_policy_always_asks_the_registry(bench: Bench) -> None:
