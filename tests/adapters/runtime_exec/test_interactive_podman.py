@@ -114,5 +114,5 @@ def test_a_person_who_leaves_leaves_nothing_behind(runner: OciExec, make_target:
     session = runner.begin_interactive(target, ("sh", "-c", script), tty, True)
     probing.wait_until(lambda: sum(line.startswith("sleep") for line in alive(target)) == 3)
     session.kill()
-    probing.wait_until(lambda: alive(target) == [], 2)
+    probing.wait_until(lambda: alive(target) == [], 20)
     session.kill()
