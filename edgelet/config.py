@@ -78,6 +78,24 @@ class Settings:
     socket: str = "/run/edgelet/edgelet.sock"
     """The agent's own API socket (edgelet.sock in run_dir when not given)."""
 
+    address: str = "127.0.0.1"
+    """IP address of the TLS port."""
+
+    port: int = 10250
+    """TCP port of the API, always with TLS and authentication (kubelet default); 0 = none."""
+
+    tls_cert_file: str = ""
+    """PEM file with the serving certificate; "" = one is made, and renewed."""
+
+    tls_private_key_file: str = ""
+    """PEM file with its key; "" = it is in tls_cert_file."""
+
+    client_ca_file: str = ""
+    """PEM file with the authorities that vouch for client certificates; "" = only tokens are taken."""
+
+    token_auth_file: str = ""
+    """File of bearer tokens (token,user,uid,"groups" a line); "" = one is made under root_dir."""
+
     container_log_max_size: int = 10 * _MIB
     """Bytes at which a container's log is rotated (kubelet default 10Mi)."""
 

@@ -36,11 +36,11 @@ _NOT_USED = {
         cgroupDriver cgroupRoot cgroupsPerQOS kubeletCgroups systemCgroups containerRuntimeEndpoint
         imageServiceEndpoint runtimeRequestTimeout registryPullQPS registryBurst hairpinMode podCIDR
         makeIPTablesUtilChains iptablesMasqueradeBit iptablesDropBit failCgroupV1 userNamespaces""",
-    "edgelet's API is a unix socket (socket)": """
-        enableServer address port readOnlyPort healthzPort healthzBindAddress authentication authorization
-        tlsCertFile tlsPrivateKeyFile tlsCipherSuites tlsCurvePreferences tlsMinVersion rotateCertificates
-        serverTLSBootstrap enableDebuggingHandlers enableContentionProfiling enableProfilingHandler
-        enableDebugFlagsHandler enableSystemLogHandler enableSystemLogQuery streamingConnectionIdleTimeout""",
+    "edgelet's API has one port, with TLS, roles by token and certificate (address, port, tokenAuthFile)": """
+        enableServer readOnlyPort healthzPort healthzBindAddress authorization tlsCipherSuites
+        tlsCurvePreferences tlsMinVersion rotateCertificates serverTLSBootstrap enableDebuggingHandlers
+        enableContentionProfiling enableProfilingHandler enableDebugFlagsHandler enableSystemLogHandler
+        enableSystemLogQuery streamingConnectionIdleTimeout""",
     "there is no scheduler and no cluster on a lone box": """
         clusterDomain clusterDNS enableControllerAttachDetach providerID registerWithTaints nodeStatusUpdateFrequency
         nodeStatusReportFrequency nodeLeaseDurationSeconds nodeStatusMaxImages kubeAPIQPS kubeAPIBurst contentType

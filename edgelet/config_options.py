@@ -105,6 +105,33 @@ OPTIONS = (
     Option("pod_logs_dir", "podLogsDir", ("--pod-logs-dir",), values.directory, "DIR", "container logs"),
     Option("podman_socket", "podmanSocket", ("--podman-socket",), values.socket, "PATH", "socket of Podman's API"),
     Option("socket", "socket", ("--socket",), values.socket, "PATH", "socket of the agent's own API"),
+    Option("address", "address", ("--address",), values.ip_address, "IP", "address of the TLS port"),
+    Option("port", "port", ("--port",), values.count(0, 65535), "10250", "TLS port of the API; 0 = none"),
+    Option("tls_cert_file", "tlsCertFile", ("--tls-cert-file",), values.path, "FILE", "PEM file of the certificate"),
+    Option(
+        "tls_private_key_file",
+        "tlsPrivateKeyFile",
+        ("--tls-private-key-file",),
+        values.path,
+        "FILE",
+        "PEM file of the certificate's key",
+    ),
+    Option(
+        "client_ca_file",
+        "authentication",
+        ("--client-ca-file",),
+        values.client_ca,
+        "FILE",
+        "PEM file with authorities for client certificates; in the file under authentication.x509.clientCAFile",
+    ),
+    Option(
+        "token_auth_file",
+        "tokenAuthFile",
+        ("--token-auth-file",),
+        values.path,
+        "FILE",
+        'bearer tokens: token,user,uid,"groups" a line',
+    ),
     Option(
         "container_log_max_size", "containerLogMaxSize", ("--container-log-max-size",), values.size, "10Mi", "log size"
     ),

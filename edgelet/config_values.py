@@ -8,6 +8,7 @@ scalar, list or map from the file, and raises ValueError with a phrase that comp
 from __future__ import annotations
 
 import difflib
+import ipaddress
 import os.path
 import re
 import urllib.parse
@@ -107,6 +108,29 @@ def path(value: object) -> str:
     if "\0" in written:
         raise ValueError("a path holds no NUL byte")
     return os.path.abspath(written) if written else ""
+
+
+def ip_address(value: object) -> str:
+    """An IP address to listen on; "" = the default."""
+    written = _scalar(value).strip("[]")
+    try:
+        return str(ipaddress.ip_address(written)) if written else "127.0.0.1"
+    except ValueError as error:
+        raise ValueError("write an IP address, such as 127.0.0.1 or 0.0.0.0") from error
+
+
+def client_ca(value: object) -> str | None:
+    """A path, or KubeletConfiguration's authentication: only its x509.clientCAFile means something here."""
+    if not isinstance(value, Mapping):
+        return path(value)
+    x509 = value.get("x509") or {}
+    if not isinstance(x509, Mapping):
+        raise ValueError("write authentication: {x509: {clientCAFile: FILE}}")
+    anonymous = value.get("anonymous") or {}
+    if isinstance(anonymous, Mapping) and anonymous.get("enabled"):
+        raise ValueError("anonymous access is not offered: every caller needs a token or a certificate")
+    found = x509.get("clientCAFile")
+    return path(found) if found else None
 
 
 def directory(value: object) -> str:

@@ -23,6 +23,8 @@ MAX_MODULE = 400
 OWNERS = {
     "podman": ("adapters.podman",),
     "prometheus_client": ("adapters.metrics",),
+    # In a child process only.
+    "cryptography": ("adapters.pki.make",),
     # The podman package's transport is a requests session, so its errors are requests'.
     "requests": ("adapters.url", "adapters.podman", "adapters.mirror"),
     # What requests stands on: time limits and errors that requests does not name.

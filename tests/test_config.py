@@ -33,6 +33,12 @@ DEFAULTS = {
     "container_log_max_size": 10 * 1024 * 1024,
     "container_log_max_files": 5,
     "container_log_monitor_interval": 10.0,
+    "address": "127.0.0.1",
+    "port": 10250,
+    "tls_cert_file": "",
+    "tls_private_key_file": "",
+    "client_ca_file": "",
+    "token_auth_file": "",
     "max_pods": 110,
     "strict": False,
     "log_level": "info",
@@ -109,8 +115,17 @@ maxPods: 20
     assert settings.config_file == config.DEFAULT_CONFIG
     assert [w.split(" has no effect")[0] for w in settings.warnings] == [
         "/etc/edgelet/config.yaml:11: cgroupDriver",
-        "/etc/edgelet/config.yaml:14: authentication",
     ]
+
+
+def test_the_kubelets_way_to_name_a_client_ca_is_understood_and_anonymous_access_is_not() -> None:
+    settings = load(file="authentication:\n  x509: {clientCAFile: /etc/ca.pem}\n  webhook: {enabled: false}\n")
+    assert settings.client_ca_file == "/etc/ca.pem"
+    assert load("--client-ca-file=/flag.pem").client_ca_file == "/flag.pem"
+    with pytest.raises(errors.ConfigError, match="anonymous access is not offered"):
+        load(file="authentication: {anonymous: {enabled: true}}\n")
+    with pytest.raises(errors.ConfigError, match="write an IP address"):
+        load("--address=everywhere")
 
 
 def test_flags_beat_the_environment_that_beats_the_file_that_beats_the_defaults() -> None:

@@ -6,6 +6,7 @@ from ..adapters.logs.reader import LogReader
 from ..adapters.server.api import ApiServer
 from ..adapters.server.contracts import Services
 from . import control, execs, submissions
+from .tls import tls_port
 from .wiring import Agent
 
 
@@ -36,5 +37,6 @@ def server(agent: Agent) -> ApiServer:
         ),
         clock=base.clock,
         node_name=base.node.name,
+        secure=tls_port(base.settings, base.node.name, base.clock.time),
     )
     return ApiServer(base.settings.socket, services, fatal=base.beat.fatal)

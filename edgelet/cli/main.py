@@ -23,6 +23,7 @@ COMMANDS = {
     "restart": "stop and start a pod's containers again",
     "stop": "stop a pod and keep it stopped, over reboots too",
     "start": "end a stop: the pod runs again",
+    "kubeconfig": "print what kubectl needs to reach this agent",
     "status": "how the agent, Podman, the sources and the pods are doing",
 }
 """Each command is a module of this package (`orders` for three of them) with add_parser and run."""

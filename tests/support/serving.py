@@ -12,6 +12,7 @@ from typing import Any, cast
 from edgelet import errors
 from edgelet.adapters.server.api import ApiServer
 from edgelet.adapters.server.contracts import LogStream, Services, Session
+from edgelet.adapters.server.secure import Secure
 from edgelet.adapters.submitted import Submitted
 from edgelet.app.submissions import Submissions
 from edgelet.cli.client import Client
@@ -125,7 +126,7 @@ class Rig:
 
 
 @contextmanager
-def serving(folder: Path, logs: Any = None, execs: Any = None) -> Iterator[Rig]:
+def serving(folder: Path, logs: Any = None, execs: Any = None, secure: Secure | None = None) -> Iterator[Rig]:
     """Run a server in `folder` for the time of a with block."""
     clock = FakeClock(time=NOW)
     store, events, control = StatusStore(clock), EventRing(clock, "edge1"), FakeControl()
@@ -133,7 +134,9 @@ def serving(folder: Path, logs: Any = None, execs: Any = None) -> Iterator[Rig]:
     submitted = Submitted(str(folder / "state"), takers, "edge1", lambda key: _source(takers.pod(key)))
     submitted.start()
     submissions = Submissions(submitted, cast(Director, takers), [], "edge1")
-    services = Services(store, events, control, logs or NoLogs(), execs or NoExecs(), submissions, clock, "edge1")
+    services = Services(
+        store, events, control, logs or NoLogs(), execs or NoExecs(), submissions, clock, "edge1", secure=secure
+    )
     rig = Rig(str(folder / "s.sock"), clock, store, events, control, services, takers)
     server = ApiServer(rig.socket, services)
     server.start()

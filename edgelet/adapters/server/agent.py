@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ... import __version__
@@ -68,7 +69,9 @@ class Status(Access):
 
     async def get(self) -> None:
         _, entries = self.services.store.list()
-        self.send(agent_status(self.services.control.report(), entries))
+        report = self.services.control.report()
+        trouble = self.hub.trouble()
+        self.send(agent_status(replace(report, notes=(*report.notes, trouble)) if trouble else report, entries))
 
 
 class Sources(Access):

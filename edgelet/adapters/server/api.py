@@ -6,8 +6,9 @@ import asyncio
 import logging
 import os
 import socket
+import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import tornado.httpserver
@@ -17,9 +18,11 @@ import tornado.routing
 import tornado.web
 
 from ... import errors
-from . import agent, apply, base, discovery, exec, logs, peers, resources, submit
+from . import agent, apply, base, discovery, doors, exec, kubeconfig, logs, peers, resources, submit
 from .contracts import Services
 from .hub import Hub
+from .secure import SecurePort
+from .tokens import Tokens
 
 logger = logging.getLogger(__name__)
 
@@ -91,16 +94,46 @@ class ApiServer:
         listener = _bind(self._path, self._services.group)
         hub = Hub(self._loop)
         ends = (self._services.store.subscribe(hub.pulse), self._services.events.subscribe(hub.pulse))
-        server = _server(self._services, hub)
+        server = _server(self._services, hub, doors.UnixDoor(self._services.group))
         server.add_socket(listener)
+        secure = _secure(self._services, hub)
         self._started.set()
-        await self._end.wait()
+        serving = asyncio.create_task(secure.serve()) if secure is not None else None
+        await _first(self._end.wait(), serving)
         server.stop()
+        if secure is not None:
+            secure.stop()
         for end in ends:
             end()
         hub.close()
         await _drain(server, hub)
+        if secure is not None:
+            await secure.close()
         _clear(self._path)
+
+
+async def _first(end: Awaitable[object], serving: asyncio.Task[None] | None) -> None:
+    """Until the end is asked for; a TLS port that fails in an unforeseen way is a fault of the server."""
+    if serving is None:
+        await end
+        return
+    asked = asyncio.ensure_future(end)
+    await asyncio.wait((asked, serving), return_when=asyncio.FIRST_COMPLETED)
+    if serving.done():
+        asked.cancel()
+        serving.result()
+    serving.cancel()
+    await asyncio.gather(serving, return_exceptions=True)
+
+
+def _secure(services: Services, hub: Hub) -> SecurePort | None:
+    plan = services.secure
+    if plan is None:
+        return None
+    door = doors.TlsDoor(Tokens(plan.token_file), plan.names)
+    port = SecurePort(plan, lambda context: _server(services, hub, door, context))
+    hub.trouble = lambda: port.trouble
+    return port
 
 
 async def _drain(server: tornado.httpserver.HTTPServer, hub: Hub) -> None:
@@ -114,7 +147,7 @@ async def _drain(server: tornado.httpserver.HTTPServer, hub: Hub) -> None:
         logger.debug("some connections were cut")
 
 
-def routes(services: Services, hub: Hub) -> list[tornado.routing.Rule]:
+def routes(services: Services, hub: Hub, door: doors.Door) -> list[tornado.routing.Rule]:
     """All paths. Kubelet paths and Kubernetes paths do not collide (design, section 5)."""
     table: list[tuple[str, type[tornado.web.RequestHandler]]] = [
         (r"/(?P<name>healthz|livez|readyz)", agent.Health),
@@ -127,6 +160,7 @@ def routes(services: Services, hub: Hub) -> list[tornado.routing.Rule]:
         (rf"{_CORE}{_NS}/pods", submit.SubmittedPods),
         (rf"{_CORE}{_POD}", submit.SubmittedPods),
         (r"/apis/edgelet\.io/v1/apply", apply.Apply),
+        (r"/apis/edgelet\.io/v1/kubeconfig", kubeconfig.Kubeconfig),
         (rf"{_CORE}{_POD}/log", logs.Log),
         (rf"{_CORE}{_POD}/exec", exec.Exec),
         (rf"{_CORE}/events", resources.Events),
@@ -136,7 +170,7 @@ def routes(services: Services, hub: Hub) -> list[tornado.routing.Rule]:
         (r"/apis/edgelet\.io/v1/sources", agent.Sources),
         (rf"/apis/edgelet\.io/v1{_POD}/(?P<order>restart|stop|start)", agent.Order),
     ]
-    given = {"services": services, "hub": hub}
+    given = {"services": services, "hub": hub, "door": door}
     return [tornado.web.url(path, handler, given) for path, handler in table]
 
 
@@ -160,10 +194,12 @@ class _Bounded(tornado.httpserver.HTTPServer):
         super().on_close(server_conn)
 
 
-def _server(services: Services, hub: Hub) -> tornado.httpserver.HTTPServer:
-    given = {"services": services, "hub": hub}
+def _server(
+    services: Services, hub: Hub, door: doors.Door, context: ssl.SSLContext | None = None
+) -> tornado.httpserver.HTTPServer:
+    given = {"services": services, "hub": hub, "door": door}
     application = tornado.web.Application(
-        list(routes(services, hub)),
+        list(routes(services, hub, door)),
         default_handler_class=base.Unknown,
         default_handler_args=given,
         log_function=_log_request,
@@ -177,6 +213,7 @@ def _server(services: Services, hub: Hub) -> tornado.httpserver.HTTPServer:
         max_buffer_size=2 * BODY_BYTES,
         idle_connection_timeout=IDLE_SECONDS,
         body_timeout=IDLE_SECONDS,
+        ssl_options=context,
     )
 
 
@@ -184,7 +221,10 @@ def _log_request(handler: tornado.web.RequestHandler) -> None:
     user = getattr(handler, "user", None)
     name = user.name if isinstance(user, peers.User) else "-"
     request = handler.request
-    logger.debug("%s %s %s %d", name, request.method, request.path, handler.get_status())
+    code = handler.get_status()
+    plain = request.method in ("GET", "HEAD") and code not in (401, 403)
+    level = logging.DEBUG if plain else logging.INFO  # the path only: a query may hold what was typed
+    logger.log(level, "%s %s %s %d", name, request.method, request.path, code)
 
 
 def _clear(path: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, cast
 import tornado.web
 
 from ... import errors
-from . import params, peers, statuses
+from . import doors, params, peers, statuses
 from .contracts import Services
 from .hub import Hub
 
@@ -37,12 +37,14 @@ class Access(tornado.web.RequestHandler):
     resource: ClassVar[str] = "paths"
     services: Services
     hub: Hub
+    door: doors.Door
     user: peers.User
 
-    def initialize(self, services: Services, hub: Hub) -> None:
+    def initialize(self, services: Services, hub: Hub, door: doors.Door) -> None:
         """Take what the routes hand to every handler."""
         self.services = services
         self.hub = hub
+        self.door = door
         self.user = peers.User("unknown", peers.Role.NONE)
 
     def set_default_headers(self) -> None:
@@ -54,7 +56,11 @@ class Access(tornado.web.RequestHandler):
         return None
 
     def prepare(self) -> Awaitable[None] | None:
-        self.user = peers.user(self._socket(), self.services.group)
+        if not self.door.host_is_ours(self.request.headers.get("Host", "")):
+            raise Refused(statuses.failure(403, "the Host header of the request names another machine"))
+        self.user = self.door.user(self._socket(), self.request.headers)
+        if self.user is doors.NOBODY:
+            raise Refused(statuses.failure(401, "Unauthorized"))
         verb = self.verb()
         allowed = self.user.role is peers.Role.ADMIN or (self.user.role is peers.Role.VIEW and verb in ("get", "list"))
         if not allowed:
@@ -86,6 +92,8 @@ class Access(tornado.web.RequestHandler):
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         error = kwargs["exc_info"][1] if kwargs.get("exc_info") else None
         status = _status_of(error, status_code)
+        if status["code"] == 401:
+            self.set_header("WWW-Authenticate", "Bearer")
         self.send(status, status["code"])
 
     def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:

@@ -15,6 +15,7 @@ from ...model.pod import Pod, PodKey
 from ...model.problems import Problem
 from ...model.status import ContainerStatus
 from ...model.submission import Applied, Expect
+from .secure import Secure
 
 
 class Control(Protocol):
@@ -139,7 +140,7 @@ class Submissions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """All of it in one value; `group` is the Unix group whose members may view."""
+    """All of it in one value; `group` is the Unix group whose members may view, `secure` the TLS port."""
 
     store: StatusStore
     events: EventRing
@@ -150,3 +151,4 @@ class Services:
     clock: ports.Clock
     node_name: str
     group: str = "edgelet"
+    secure: Secure | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 
 
 class Hub:
@@ -16,6 +17,7 @@ class Hub:
         self._closed = False
         self._waiters: set[asyncio.Future[None]] = set()
         self.streams = 0  # answers under way that go on until somebody leaves
+        self.trouble: Callable[[], str] = lambda: ""  # why the TLS port is not served
         self.writing = asyncio.Lock()  # held by the one change to submitted pods that is under way
 
     def pulse(self, _change: object = None) -> None:
