@@ -245,7 +245,7 @@ def test_a_completed_container_can_be_restarted(world: World) -> None:
     assert world.runtime.running() == ["app", "side"]
 
 
-def test_pain_145_a_pod_that_a_person_stopped_stays_stopped_and_keeps_its_data(world: World) -> None:
+def test_a_pod_that_a_person_stopped_stays_stopped_and_keeps_its_data(world: World) -> None:
     up(world)
     world.want(make_pod(), held=True)
     world.run(5)
