@@ -21,8 +21,12 @@ run: $(VENV)/.installed ## start the agent on manifests/ with a demo image, in t
 	@$(PY) -m edgelet.demo run
 
 test: export EDGELET_FUZZ_SECONDS ?= 60
+# End-to-end tests mostly wait, so some run at a time; the others measure times and run alone. 5 = none chosen.
 test: $(VENV)/.dev ## every test this machine can run, real Podman included; says what it skipped and why
-	$(PY) -m pytest $(ARGS)
+	@status=0; \
+	$(PY) -m pytest -m "not e2e" $(ARGS) || [ $$? -eq 5 ] || status=1; \
+	$(PY) -m pytest -m e2e -n 3 $(ARGS) || [ $$? -eq 5 ] || status=1; \
+	exit $$status
 
 check: $(VENV)/.dev ## format, lint, types and layers; no test
 	$(VENV)/bin/ruff format --check --diff edgelet tests
