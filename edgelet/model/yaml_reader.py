@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from . import scalars, tree
+from . import scalars, stand_ins, tree
 from .python_parser import PythonParser
 from .tree import Node
 
@@ -28,9 +28,6 @@ MAX_ERRORS = 20
 C_PARSER: Any = getattr(getattr(yaml, "cyaml", None), "CParser", None)
 """The parser of the C extension, None where PyYAML was built without it."""
 
-_STAND_IN, _PAIR = "\uf8f0", "\uf8f1\uf8f1"
-"""The first stands for the backslash of an escaped apostrophe, which Go's scanner takes and libyaml
-does not; the second keeps escaped backslashes out of the way while those are looked for."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NEXT_DOCUMENT = re.compile(r"^---(?=[ \t\r\n]|$)", re.MULTILINE)
 
@@ -62,7 +59,7 @@ class Result:
 def read(text: str) -> Result:
     """All documents. A broken one is reported and reading goes on at the next `---` line."""
     result, line = Result(), 0
-    rest = _hide_apostrophes(text)
+    rest = stand_ins.hide(text, C_PARSER is None)
     budget = _Budget()
     while True:
         budget.document = line + 1
@@ -81,12 +78,6 @@ def read(text: str) -> Result:
                 return result
             line += rest.count("\n", 0, skip)
             rest = rest[skip:]
-
-
-def _hide_apostrophes(text: str) -> str:
-    if "\\'" not in text or _STAND_IN in text or _PAIR in text:
-        return text
-    return text.replace("\\\\", _PAIR).replace("\\'", _STAND_IN + "'").replace(_PAIR, "\\\\")
 
 
 def _after_error(text: str, line: int, begun: int) -> int | None:
@@ -188,9 +179,7 @@ class _Builder:
 
     def _scalar(self, event: Any) -> None:
         line, column = self._place(event)
-        text = event.value
-        if _STAND_IN in text:
-            text = text.replace(_STAND_IN, "" if event.style == '"' else "\\")
+        text = stand_ins.restore(event.value, event.style == '"')
         if event.style == '"' and _SURROGATE.search(text):
             raise ReadError("an escape in this text stands for half a character (\\ud800 to \\udfff)", line, column)
         plain = event.style in (None, "") and event.tag is None

@@ -34,6 +34,9 @@ HOSTILE = {
     "nothing but comments": b"# hello there\n" * 500_000,
     "nothing but anchors": b"- &a x\n" * MIB,
     "nothing but holes of a template": b"{{ x }}\n" * MIB,
+    "nothing but loose colons": b"a:]" * (2 * MIB),
+    "one run of colons": b"[a" + b":" * (4 * MIB) + b"]",
+    "nothing but escaped apostrophes": b'a: "' + b"\\'" * MIB + b'"',
     "stairs": b"".join(b" " * (n % 90) + b"a:\n" for n in range(150_000)),
     "alias bomb": BOMB,
     "thousands of pods": b"".join(

@@ -160,3 +160,18 @@ def test_words_for_broken_yaml(text: str, said: str) -> None:
 def test_tabs_may_stand_where_no_indentation_begins() -> None:
     text = "a:\t1\nb: [\t1,\t2]\nc: x\t\ty\n  \tz\nd: |\t# text\n  e\n"
     assert only(text).plain() == {"a": 1, "b": [1, 2], "c": "x\t\ty z", "d": "e\n"}
+
+
+def test_colons_and_question_marks_in_unquoted_text_inside_brackets() -> None:
+    text = (
+        "a: [e:, c::, b:c, 'q:', \"r:\", http://x:80/?a=b, what?]\nb: {c:}\nc: {\"d\":[1], 'e':{f: 1}}\n"
+        "g: |\n  [x:] why?\nh: plain:[x]\n"
+    )
+    assert only(text).plain() == {
+        "a": ["e:", "c::", "b:c", "q:", "r:", "http://x:80/?a=b", "what?"],
+        "b": {},
+        "c": {"d": [1], "e": {"f": 1}},
+        "g": "[x:] why?\n",
+        "h": "plain:[x]",
+    }
+    assert list(only(text).value["b"].value) == ["c:"]
