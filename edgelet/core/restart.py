@@ -56,8 +56,10 @@ def ended(instance: ObservedContainer, memory: ContainerMemory) -> Terminated | 
 
 
 def stopped(instance: ObservedContainer, memory: ContainerMemory) -> bool:
-    """Whether we told this instance to end."""
-    return memory.stopping is not None and memory.stopping.container_id == instance.id
+    """Whether we told this instance to end: now, or in an earlier life of the agent."""
+    if memory.stopping is not None and memory.stopping.container_id == instance.id:
+        return True
+    return memory.stopped and memory.last is not None and memory.last.container_id == instance.id
 
 
 def _reason(instance: ObservedContainer, code: int) -> str:

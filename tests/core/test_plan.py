@@ -220,14 +220,14 @@ END = [
         anew=True,
     ),
     Case(
-        "nor when its end had another reason",
+        "a hurried end stays hurried when the pod is wanted anew",
         scene(
             pod(),
             sandbox(runs()),
             memory({"app": known(stopping=stops())}, ending=ending("its sandbox has died", True)),
             grace=3,
         ),
-        wake=NOW + 29,
+        wake=NOW + 2,
         ending="its sandbox has died",
         keeps_data=True,
     ),

@@ -72,6 +72,16 @@ def test_after_a_probe_killed_it_a_container_runs_again_except_under_never(
     assert view.over(wanted, seen.regulars[0]) is expected
 
 
+def test_that_we_stopped_it_is_known_in_a_later_life_too() -> None:
+    wanted = pod(restart_policy="OnFailure")
+    remembered = over(0, stopped=True)
+    assert not view.over(wanted, view.view(wanted, sandbox(ended()), memory({"app": remembered})).regulars[0])
+    newer = sandbox(ended(), ended(count=1))
+    assert view.over(wanted, view.view(wanted, newer, memory({"app": remembered})).regulars[0])
+    without = replace(remembered, last=None)
+    assert view.over(wanted, view.view(wanted, sandbox(ended()), memory({"app": without})).regulars[0])
+
+
 @pytest.mark.parametrize(
     ("container", "expected"),
     [(APP, False), (INIT, False), (SIDECAR, True), (replace(APP, restart_policy="Always"), False)],
