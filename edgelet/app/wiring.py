@@ -14,6 +14,7 @@ from ..adapters.event_file import EventFile
 from ..adapters.exits import CONMON_DIED, ExitWatcher
 from ..adapters.files import FileSource
 from ..adapters.logs.rotation import LogRotator, Policy
+from ..adapters.probe_results import ProbeResults
 from ..adapters.runtime_exec import OciExec
 from ..adapters.submitted import Submitted
 from ..adapters.url import Access, UrlSource, prune
@@ -32,8 +33,7 @@ from ..engine.store import StatusStore
 from ..engine.workers import Workers
 from ..model.layout import Layout
 from ..model.pod import PodKey
-from . import machine
-from .orphans import Orphans
+from . import machine, orphans
 from .pod_data import PodData
 
 log = logging.getLogger(__name__)
@@ -204,8 +204,8 @@ def _engine(base: Base, order: tuple[str, ...]) -> Engine:
             late[0].recheck()
 
     def exited(container_id: str, code: int | None, how: str) -> None:
-        if how == CONMON_DIED and orphans.take(container_id):
-            return
+        if how == CONMON_DIED:
+            orphans.tell(observer, base.events, container_id)
         observer.exited(container_id, code, how)
 
     exits = ExitWatcher(exited, fatal=base.beat.fatal)
@@ -215,10 +215,10 @@ def _engine(base: Base, order: tuple[str, ...]) -> Engine:
         log.warning("%s", complaint)
     states = States(states_store, loaded.entries, base.boot_id)
     observer = Observer(base.runtime, base.clock, exits, wake, lambda: _listed(late[0], base, states))
-    orphans = Orphans(observer, exits, base.events)
     puller = Puller(base.runtime, base.clock, base.events, workers.pulled)
     runner = OciExec(os.path.join(base.settings.run_dir, "exec"))
-    prober = Prober(base.clock, runner, base.events, wake, fatal=base.beat.fatal)
+    results = ProbeResults(os.path.join(base.settings.run_dir, "probes.json"))
+    prober = Prober(base.clock, runner, base.events, wake, results=results, fatal=base.beat.fatal)
     tools = Tools(base.runtime, base.data, observer, puller, base.events, base.clock)
     workers.use(
         Reconciler(

@@ -293,7 +293,9 @@ def _each_target(local: Local, pod: Pod, observed: ObservedPod) -> list[ports.Ta
         probed = container.liveness or container.readiness or container.startup
         if instance is None or not instance.running or not probed:
             continue
-        ip = "" if observed.host_network else next(iter(observed.ips), "")
+        if not observed.host_network and not observed.ips:
+            continue  # an empty address would mean the host's own network
+        ip = "" if observed.host_network else observed.ips[0]
         found.append(
             ports.Target(
                 key=local.key,
