@@ -73,6 +73,9 @@ def decode(data: bytes, origin: Origin) -> Decoded:
         documents, errors = _documents(text)
     except yaml_reader.ReadError as error:
         return Decoded(problems=(_problem(error, 1, origin, ""),))
+    except MemoryError:
+        # A huge file on a small box: it is refused like any other bad file, and what runs goes on.
+        return Decoded(problems=(Problem(f"there is not enough memory to read {len(data)} bytes", origin.file),))
     found = _Found()
     broken = dict(errors)
     for number, node in enumerate(documents, 1):
