@@ -27,7 +27,8 @@ class Scene:
     `pod` None = it must go.  `old` is the spec of the running generation where it is another than
     `pod` and still known; `memory` belongs to the running generation, `incoming` to the wanted one
     while the two differ.  `held` = kept stopped by a person: its data stays.  `grace` = the seconds that
-    whoever deleted the pod allows each container (None = its own).
+    whoever deleted the pod allows each container (None = its own).  `down` = the machine is going down and
+    leaves every container so many seconds (None = it stays up).
     """
 
     pod: Pod | None
@@ -39,6 +40,7 @@ class Scene:
     incoming: PodMemory = field(default_factory=PodMemory)
     held: bool = False
     grace: int | None = None
+    down: int | None = None
 
 
 def plan(scene: Scene) -> Plan:
@@ -47,7 +49,9 @@ def plan(scene: Scene) -> Plan:
     if trouble and scene.now < trouble.retry_at:
         return Plan(wake_at=trouble.retry_at)
     if scene.observed is None:
-        return _absent(scene)
+        return _absent(scene) if scene.down is None else Plan()
+    if scene.down is not None and scene.pod is not None and not scene.memory.ending:
+        return _go_down(scene, scene.pod, scene.observed)
     if scene.memory.ending or scene.pod is None or scene.held:
         return _end(scene, scene.observed)
     if scene.observed.config_hash != scene.pod.config_hash:
@@ -62,9 +66,24 @@ def _end(scene: Scene, observed: ObservedPod) -> Plan:
     grace = scene.grace if gone or ending is not None else None
     if ending is not None:
         keep = ending.keep_data and not gone
-        return stopping.end_pod(observed, scene.memory, ending.reason, keep, scene.now, grace=grace)
+        return stopping.end_pod(observed, scene.memory, ending.reason, keep, scene.now, grace=grace, limit=scene.down)
     reason = "its manifest is gone" if gone else "stopped by a person"
-    return stopping.end_pod(observed, scene.memory, reason, not gone, scene.now, anew=not gone, grace=grace)
+    return stopping.end_pod(
+        observed, scene.memory, reason, not gone, scene.now, anew=not gone, grace=grace, limit=scene.down
+    )
+
+
+def _go_down(scene: Scene, pod: Pod, observed: ObservedPod) -> Plan:
+    """Let every container end; the pod stays wanted, and the next boot finds it as after any other end.
+
+    Except that a container which ends well because it was told to has completed nothing: a pod that would not
+    run again for it (OnFailure) loses its sandbox and is made anew.
+    """
+    if pod.restart_policy == "OnFailure" and not finished(pod, view(pod, observed, scene.memory)):
+        reason = "the machine is going down"
+        return stopping.end_pod(observed, scene.memory, reason, True, scene.now, anew=True, limit=scene.down)
+    actions, wakes = stopping.stop_all(observed.containers, scene.memory, None, scene.now, scene.down)
+    return Plan(tuple(actions), min(wakes, default=None))
 
 
 def _absent(scene: Scene) -> Plan:

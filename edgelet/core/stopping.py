@@ -44,11 +44,16 @@ def step(
 
 
 def stop_all(
-    containers: Iterable[ObservedContainer], memory: PodMemory, grace: int | None, now: float
+    containers: Iterable[ObservedContainer],
+    memory: PodMemory,
+    grace: int | None,
+    now: float,
+    limit: int | None = None,
 ) -> tuple[list[Action], list[float]]:
     """Stop every running container of the list in parallel; empty answers = none runs any more.
 
-    `grace` None = each container's own (from its label), 30 s if it carries none.
+    `grace` None = each container's own (from its label), 30 s if it carries none.  `limit` = no more
+    than so many seconds whoever gave the grace.
     """
     actions: list[Action] = []
     wakes: list[float] = []
@@ -56,7 +61,9 @@ def stop_all(
         if not c.running:
             continue
         own = c.grace if c.grace is not None else 30
-        action, wake = step(c.name, c.id, memory, own if grace is None else grace, text.stopping(c.name), now)
+        allowed = own if grace is None else grace
+        allowed = allowed if limit is None else min(allowed, limit)
+        action, wake = step(c.name, c.id, memory, allowed, text.stopping(c.name), now)
         if action:
             actions.append(action)
         if wake is not None:
@@ -72,9 +79,10 @@ def end_pod(
     now: float,
     anew: bool = False,
     grace: int | None = None,
+    limit: int | None = None,
 ) -> Plan:
-    """Stop all containers of a pod, then remove it; `grace` as in `stop_all`."""
-    actions, wakes = stop_all(observed.containers, memory, grace, now)
+    """Stop all containers of a pod, then remove it; `grace` and `limit` as in `stop_all`."""
+    actions, wakes = stop_all(observed.containers, memory, grace, now, limit)
     if not actions and not wakes:
         actions = [Action(Verb.REMOVE_POD, reason, target=observed.id)]
     return Plan(tuple(actions), min(wakes, default=None), ending=reason, keep_data=keep_data, anew=anew)

@@ -57,6 +57,7 @@ class Director:
         self._held: frozenset[PodKey] = _read(holds)
         self._wishes: dict[PodKey, Wish] = {}
         self._graces: dict[PodKey, int] = {}
+        self._down: int | None = None
         self._open = False
 
     # -- Sink ---------------------------------------------------------------------------------------
@@ -90,6 +91,12 @@ class Director:
             if self._open and key not in self._desired.pods:
                 self._spread()
 
+    def go_down(self, seconds: int) -> None:
+        """The machine is going down: all pods end, each container within so many seconds, and stay wanted."""
+        with self._lock:
+            self._down = seconds
+            self._spread()
+
     def recheck(self) -> None:
         """Look again for pods that nobody wants (after a full list)."""
         with self._lock:
@@ -112,12 +119,12 @@ class Director:
         """The wish for one pod; None = it is not known yet whether anybody wants it."""
         pod = self._desired.pods.get(key)
         if pod is not None:
-            return Wish(pod, key in self._held)
+            return Wish(pod, key in self._held, down=self._down)
         before = self._wishes.get(key)
         source = before.pod.source if before and before.pod else running_source
         if source is not None and not desired.may_end(source, self._snapshots, self._order):
             return None
-        return Wish(None, grace=self._graces.get(key))
+        return Wish(None, grace=self._graces.get(key), down=self._down)
 
     def _tell_conflicts(self, before: desired.Desired) -> None:
         for conflict in self._desired.conflicts:

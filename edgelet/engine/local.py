@@ -18,7 +18,8 @@ class Local:
     """State of one pod between two steps; `spec` is the running generation's Pod, where known.
 
     `stale` = something failed, so the runtime is asked about this pod before the next plan.  `grace` =
-    the seconds allowed by whoever deleted the pod (None = its own).  `told` is what the newest status
+    the seconds allowed by whoever deleted the pod (None = its own).  `down` = the machine is going down and
+    leaves so many seconds (None = it stays up).  `told` is what the newest status
     was made of, `saved` the memory that is on disk: a step that changes neither makes neither anew.
     """
 
@@ -33,6 +34,7 @@ class Local:
     waiting: Mapping[str, Waiting] = field(default_factory=dict)
     stale: bool = False
     grace: int | None = None
+    down: int | None = None
     told: tuple[object, ...] = ()
     saved: memories.PodMemory | None = None
 
@@ -57,6 +59,7 @@ class Local:
             incoming=self.incoming,
             held=self.held,
             grace=self.grace,
+            down=self.down,
         )
 
     def ref(self, container: str = "") -> EventRef:

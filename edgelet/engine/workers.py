@@ -22,11 +22,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is wanted of one pod; `grace` = seconds allowed when it is to go (None = its own)."""
+    """What is wanted of one pod; `grace` = seconds allowed when it is to go (None = its own).
+
+    `down` = the machine is going down and leaves so many seconds (None = it stays up).
+    """
 
     pod: Pod | None
     held: bool = False
     grace: int | None = None
+    down: int | None = None
 
 
 class Mailbox:
@@ -102,7 +106,8 @@ class Mailbox:
             self._woken = False
             if self._wish is not None:
                 grace = _grace(local, self._wish)
-                local = replace(local, desired=self._wish.pod, held=self._wish.held, grace=grace)
+                wish = self._wish
+                local = replace(local, desired=wish.pod, held=wish.held, grace=grace, down=wish.down)
                 self._wish = None
             for (config_hash, container), pull in self._pulls.items():
                 local = local.with_pull(config_hash, container, pull)
