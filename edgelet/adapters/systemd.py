@@ -38,6 +38,10 @@ class Notifier:
         """Shutdown has begun."""
         self._send("STOPPING=1")
 
+    def extend(self, seconds: float) -> None:
+        """Stopping will take so long from now, whatever TimeoutStopSec says."""
+        self._send(f"EXTEND_TIMEOUT_USEC={int(seconds * 1_000_000)}")
+
     def watchdog(self) -> None:
         """The main loop is alive."""
         self._send("WATCHDOG=1")

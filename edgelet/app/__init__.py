@@ -76,6 +76,8 @@ class _Main:
         try:
             self._start(started)
             self._loop()
+            if self._ending == "SIGTERM" and self._a.base.settings.shutdown_grace_period > 0:
+                self._drain()
         finally:
             self._stop(started)
         return 1 if self._a.base.beat.fault else 0
@@ -133,6 +135,12 @@ class _Main:
             self._news.wait(tick)
             if base.event_file.dirty:
                 self._end.wait(EVENT_BATCH)
+
+    def _drain(self) -> None:
+        from . import shutdown
+
+        if shutdown.machine_goes_down():
+            shutdown.drain(self._a, self._notify)
 
     def _reload(self) -> None:
         """SIGHUP: nothing that was seen earlier is taken for granted. Settings are read at a start only."""

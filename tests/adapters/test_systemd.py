@@ -31,11 +31,13 @@ def test_each_state_is_one_datagram(ear: Ear) -> None:
     notifier.watchdog()
     notifier.status("waiting for Podman")
     notifier.stopping()
-    assert [listening.recv(200) for _ in range(4)] == [
+    notifier.extend(2.5)
+    assert [listening.recv(200) for _ in range(5)] == [
         b"READY=1\nSTATUS=3 of 3 pods ready",
         b"WATCHDOG=1",
         b"STATUS=waiting for Podman",
         b"STOPPING=1",
+        b"EXTEND_TIMEOUT_USEC=2500000",
     ]
 
 

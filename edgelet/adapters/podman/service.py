@@ -131,6 +131,11 @@ class Service:
                     self._state.silent = 0
                     self._end_child(patience=0.0)
 
+    def rely_on_own(self) -> None:
+        """From now on use the host's service no more: it is going away, though its socket may still listen."""
+        with self._changed:
+            self._configured = ""
+
     # ---- for the composition root -----------------------------------------------------------
 
     def describe(self) -> dict[str, Any]:
