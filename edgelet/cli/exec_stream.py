@@ -107,11 +107,12 @@ class _Streams:
 
 async def _connect(socket_path: str, target: str) -> tornado.websocket.WebSocketClientConnection:
     request = tornado.httpclient.HTTPRequest(f"ws://localhost{target}", request_timeout=0)
+    # For the whole process: tornado 6.2 (Debian 12) takes no resolver for one connection.
+    tornado.netutil.Resolver.configure(_SocketFile, path=socket_path)
     try:
         return await tornado.websocket.websocket_connect(
             request,
             subprotocols=[PROTOCOL],
-            resolver=_SocketFile(path=socket_path),
             max_message_size=1 << 20,
         )
     except tornado.httpclient.HTTPClientError as error:
