@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import urllib.request
 from pathlib import Path
@@ -281,15 +280,24 @@ def cgroup_values(pid: int) -> dict[str, float]:
 
 
 def test_a_container_over_its_memory_limit_is_said_to_be_oom_killed(agent: Agent) -> None:
-    script = "dd if=/dev/zero of=/dev/null bs=64M count=1; sleep 1"
-    agent.start().write(
-        pod("big", container(script=script, resources={"limits": {"memory": "16Mi"}}), restartPolicy="Never")
-    )
+    if not has_memory_controller():
+        pytest.skip("this kernel has no memory controller for containers")
+    eater = container(command=["dd", "if=/dev/zero", "of=/dev/null", "bs=64M", "count=1"])
+    agent.start().write(pod("big", {**eater, "resources": {"limits": {"memory": "16Mi"}}}, restartPolicy="Never"))
     agent.wait("the end", lambda: agent.phase("big") in ("Failed", "Succeeded"))
-    if not cgroup_values(os.getpid()) and agent.phase("big") == "Succeeded":
-        pytest.skip("this kernel has no memory controller")
     ended = agent.container("big")["state"]["terminated"]
-    assert (agent.phase("big"), ended["reason"]) == ("Failed", "OOMKilled") or ended["exitCode"] in (0, 137)
+    assert (agent.phase("big"), ended["exitCode"]) == ("Failed", 137)
+    (made,) = agent.of_pod("big")
+    if not made["State"]["OOMKilled"]:
+        pytest.skip("conmon of this machine does not notice OOM kills (seen with hybrid cgroups)")
+    assert ended["reason"] == "OOMKilled"
+    assert "OOMKilled" in agent.summary("big")
+
+
+def has_memory_controller() -> bool:
+    """Whether memory limits work here, with cgroup v1 or v2."""
+    v2 = CGROUPS / "cgroup.controllers"
+    return "memory" in v2.read_text().split() if v2.exists() else (CGROUPS / "memory").is_dir()
 
 
 def test_names_and_labels_reach_podman(agent: Agent) -> None:
