@@ -44,8 +44,6 @@ def status(facts: Facts) -> PodStatus:
     regular = tuple(_container(facts, seen, look) for look in seen.regulars)
     inits = tuple(_container(facts, seen, look) for look in seen.inits)
     phase = _phase(facts, seen)
-    if phase in ("Succeeded", "Failed"):
-        regular = tuple(replace(c, ready=False) for c in regular)
     before = facts.previous.conditions if facts.previous else ()
     made = PodStatus(
         phase=phase,

@@ -315,6 +315,11 @@ def test_containers_are_sorted_by_name_inits_stand_in_spec_order() -> None:
     assert [c.name for c in made.init_containers] == ["later", "init"]
 
 
+def test_what_is_left_of_an_earlier_count_is_a_run() -> None:
+    made = facts(pod(), sandbox(created()), memory({"app": known(0, last=over().last)}))
+    assert phase.status(made).phase == "Running"
+
+
 def test_nothing_is_ready_in_a_completed_pod() -> None:
     made = phase.status(facts(never(inits=(INIT,)), sandbox(ended("init"), ended())))
     assert [c.ready for c in made.containers] == [False]
