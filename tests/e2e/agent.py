@@ -32,7 +32,7 @@ Json = dict[str, Any]
 
 NODE = "n1"
 OWNER = "io.edgelet.owner"
-LOOK_SECONDS = 0.05
+LOOK_SECONDS = 0.1
 """Between two looks at a condition; a look is one request on a unix socket."""
 DEADLINE = 30.0
 """Seconds that anything may take which the test does not measure: a slow machine is no failure."""

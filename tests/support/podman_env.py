@@ -181,11 +181,17 @@ class PodmanEnv:
             self.run("rm", "--all", "--force", "--time", "0")
         finally:
             self.service.stop()
-            for mounted in reversed(self._mounts()):
-                subprocess.run(["umount", "-l", mounted], capture_output=True, check=False)
-            shutil.rmtree(self.directory, ignore_errors=True)
+            end = time.monotonic() + 10
+            while os.path.exists(self.directory) and time.monotonic() < end:
+                self._delete()
             if self._slot is not None:
                 self._slot.close()
+
+    def _delete(self) -> None:
+        """Once may not be enough: conmon starts a `podman container cleanup`, which mounts the storage again."""
+        for mounted in reversed(self._mounts()):
+            subprocess.run(["umount", "-l", mounted], capture_output=True, check=False)
+        shutil.rmtree(self.directory, ignore_errors=True)
 
     def _mounts(self) -> list[str]:
         """Mount points below the directory, outer ones first."""
