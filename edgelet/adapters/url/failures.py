@@ -83,6 +83,9 @@ def _explain(err: BaseException) -> FetchError:
         if isinstance(cause, ssl.SSLCertVerificationError):
             return _certificate(cause)
     for cause in chain:
+        if type(cause).__name__ == "CertificateError":  # a ValueError of urllib3 1.26, which Debian 12 has
+            return FetchError(f"the server's certificate is not accepted: {cause}")
+    for cause in chain:
         if isinstance(cause, ssl.SSLError):
             return FetchError(f"TLS failed: {cause.reason or cause}")
     if any(isinstance(cause, http.client.IncompleteRead) for cause in chain):
