@@ -1,0 +1,81 @@
+"""The end-to-end suite of the main job, inside the machine: cgroup v2, crun, systemd, and the installed package.
+
+EDGELET_VM_TESTS narrows it (pytest arguments, such as "tests/e2e/test_probes.py -k exec").
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import os
+import tarfile
+import time
+from pathlib import Path
+
+import pytest
+
+from .machine import Machine
+
+TOP = Path(__file__).parents[2]
+HOURS = 3.0
+# What runs tests, all of it plain Python: Debian's own is too old for the fixtures here.
+RUNNERS = (
+    *("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments", "py", "pytest_timeout"),
+    *("hypothesis", "_hypothesis_globals", "_hypothesis_ftz_detector", "_hypothesis_pytestplugin", "sortedcontainers"),
+)
+INI = """[pytest]
+addopts = --import-mode=importlib -p pytest_timeout -p no:cacheprovider
+pythonpath = . site /usr/lib/edgelet
+markers =
+    podman: real Podman
+    e2e: end to end
+    slow: slow
+timeout = 900
+"""
+LOG = "/root/suite.log"
+
+
+def bundle() -> bytes:
+    """The tests and their runner as a tar archive."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz", compresslevel=6) as tar:
+        tar.add(TOP / "tests", "tests", filter=_source)
+        tar.add(TOP / "manifests", "manifests")
+        for name in RUNNERS:
+            found = importlib.util.find_spec(name)
+            if found is None or found.origin is None:
+                continue
+            place = Path(found.origin)
+            package = found.submodule_search_locations is not None
+            tar.add(place.parent if package else place, f"site/{name if package else place.name}", filter=_source)
+        entry = tarfile.TarInfo("pytest.ini")
+        entry.size = len(INI)
+        tar.addfile(entry, io.BytesIO(INI.encode()))
+    return out.getvalue()
+
+
+def _source(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    skipped = ("__pycache__", ".so", ".pyc", "mutants")
+    return None if any(part.endswith(skipped) for part in Path(entry.name).parts) else entry
+
+
+@pytest.mark.timeout(HOURS * 3600)
+def test_the_end_to_end_suite_passes_here(vm: Machine) -> None:
+    vm.put("/root/suite.tgz", bundle())
+    vm.run("systemctl stop edgelet; mkdir -p /root/suite && tar -xzf /root/suite.tgz -C /root/suite", timeout=300)
+    what = os.environ.get("EDGELET_VM_TESTS", "tests/e2e")
+    # --slice: not below a service that a test could stop; what the suite asks systemd for is beside it.
+    vm.run(
+        f"systemd-run --unit=suite --collect --working-directory=/root/suite -E PATH=$PATH "
+        f"sh -c 'python3 -m pytest -v {what} >{LOG} 2>&1; echo ended $? >>{LOG}'"
+    )
+    began, shown = time.monotonic(), 0
+    while time.monotonic() - began < HOURS * 3600:
+        lines = vm.run(f"cat {LOG} 2>/dev/null", check=False, timeout=120).out.splitlines()
+        print("\n".join(lines[shown:]), flush=True)
+        shown = len(lines)
+        if lines and lines[-1].startswith("ended "):
+            assert lines[-1] == "ended 0", "\n".join(lines[-40:])
+            return
+        time.sleep(10)
+    pytest.fail("the suite did not end in time")
