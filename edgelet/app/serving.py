@@ -5,7 +5,8 @@ from __future__ import annotations
 from ..adapters.logs.reader import LogReader
 from ..adapters.server.api import ApiServer
 from ..adapters.server.contracts import Services
-from . import control, execs, submissions
+from . import control, execs, machine, submissions
+from .node import Node
 from .tls import tls_port
 from .wiring import Agent
 
@@ -26,17 +27,32 @@ def server(agent: Agent) -> ApiServer:
         beat=lambda: base.beat.at,
         notes=notes,
     )
+    asked = control.Control(parts)
     services = Services(
         store=base.store,
         events=base.events,
-        control=control.Control(parts),
+        control=asked,
         logs=LogReader(base.layout),
         execs=execs.Execs(engine.observer, engine.director, engine.runner),
         submissions=submissions.Submissions(
             agent.sources.submitted, engine.director, agent.sources.all, base.node.name
         ),
         clock=base.clock,
+        node=Node(
+            base.node.name,
+            base.settings.root_dir,
+            base.settings.max_pods,
+            machine.Address(base.clock),
+            base.runtime.version,
+            lambda: _trouble(asked),
+        ),
         node_name=base.node.name,
         secure=tls_port(base.settings, base.node.name, base.clock.time),
     )
     return ApiServer(base.settings.socket, services, fatal=base.beat.fatal)
+
+
+def _trouble(asked: control.Control) -> str:
+    """Why no pod can be started now."""
+    report = asked.report()
+    return "" if report.podman_ok else (report.podman_message or "Podman does not answer")

@@ -21,6 +21,7 @@ from edgelet.engine.recorder import EventRing
 from edgelet.engine.store import StatusStore
 from edgelet.model.agent_report import AgentReport, SourceReport
 from edgelet.model.logs import LogOptions
+from edgelet.model.node_facts import NodeFacts
 from edgelet.model.pod import Container, Pod, PodKey
 from edgelet.model.status import Condition, ContainerStatus, PodStatus, Running
 from edgelet.ports import Snapshot
@@ -135,7 +136,7 @@ def serving(folder: Path, logs: Any = None, execs: Any = None, secure: Secure | 
     submitted.start()
     submissions = Submissions(submitted, cast(Director, takers), [], "edge1")
     services = Services(
-        store, events, control, logs or NoLogs(), execs or NoExecs(), submissions, clock, "edge1", secure=secure
+        store, events, control, logs or NoLogs(), execs or NoExecs(), submissions, clock, _node, "edge1", secure=secure
     )
     rig = Rig(str(folder / "s.sock"), clock, store, events, control, services, takers)
     server = ApiServer(rig.socket, services)
@@ -144,6 +145,12 @@ def serving(folder: Path, logs: Any = None, execs: Any = None, secure: Secure | 
         yield rig
     finally:
         server.stop()
+
+
+def _node() -> NodeFacts:
+    return NodeFacts(
+        "edge1", "192.0.2.10", NOW - 3600, NOW - 7200, 4, 4 << 30, 32 << 30, kernel="6.1", runtime="podman://4.3.1"
+    )
 
 
 def _source(pod: Pod | None) -> str | None:

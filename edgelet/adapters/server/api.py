@@ -18,7 +18,22 @@ import tornado.routing
 import tornado.web
 
 from ... import errors
-from . import agent, apply, base, discovery, doors, exec, kubeconfig, logs, peers, resources, submit
+from . import (
+    agent,
+    apply,
+    base,
+    cluster,
+    discovery,
+    doors,
+    exec,
+    kubeconfig,
+    logs,
+    openapi,
+    peers,
+    resources,
+    reviews,
+    submit,
+)
 from .contracts import Services
 from .hub import Hub
 from .secure import SecurePort
@@ -36,6 +51,8 @@ IDLE_SECONDS = 120.0
 
 STOP_SECONDS = 5.0
 DRAIN_SECONDS = 1.0
+
+_Route = tuple[str, type[tornado.web.RequestHandler]]
 
 _CORE = r"/api/v1"
 _NS = r"/namespaces/(?P<namespace>[^/]+)"
@@ -149,7 +166,7 @@ async def _drain(server: tornado.httpserver.HTTPServer, hub: Hub) -> None:
 
 def routes(services: Services, hub: Hub, door: doors.Door) -> list[tornado.routing.Rule]:
     """All paths. Kubelet paths and Kubernetes paths do not collide (design, section 5)."""
-    table: list[tuple[str, type[tornado.web.RequestHandler]]] = [
+    table: list[_Route] = [
         (r"/(?P<name>healthz|livez|readyz)", agent.Health),
         (r"/version", agent.Version),
         (r"/api", discovery.Api),
@@ -163,15 +180,31 @@ def routes(services: Services, hub: Hub, door: doors.Door) -> list[tornado.routi
         (r"/apis/edgelet\.io/v1/kubeconfig", kubeconfig.Kubeconfig),
         (rf"{_CORE}{_POD}/log", logs.Log),
         (rf"{_CORE}{_POD}/exec", exec.Exec),
+        (rf"{_CORE}{_POD}/(?P<what>portforward|attach)", exec.NotServed),
         (rf"{_CORE}/events", resources.Events),
         (rf"{_CORE}{_NS}/events", resources.Events),
         (rf"{_CORE}{_NS}/events/(?P<name>[^/]+)", resources.Events),
+        (rf"{_CORE}/(?:namespaces)", cluster.Namespaces),
+        (rf"{_CORE}/namespaces/(?P<name>[^/]+)", cluster.Namespaces),
+        (rf"{_CORE}/nodes", cluster.Nodes),
+        (rf"{_CORE}/nodes/(?P<name>[^/]+)", cluster.Nodes),
+        *_namespaced("configmaps", cluster.ConfigMaps),
+        *_namespaced("secrets", cluster.Secrets),
+        (r"/openapi/v3", openapi.Index),
+        (r"/openapi/v3/api/v1", openapi.Document),
+        (r"/apis/authorization\.k8s\.io/v1/selfsubjectaccessreviews", reviews.SelfReview),
+        (r"/apis/(?P<group>[a-z0-9.]+)(?:/(?P<version>v[a-z0-9]+))?", discovery.Group),
         (r"/apis/edgelet\.io/v1/status", agent.Status),
         (r"/apis/edgelet\.io/v1/sources", agent.Sources),
         (rf"/apis/edgelet\.io/v1{_POD}/(?P<order>restart|stop|start)", agent.Order),
     ]
     given = {"services": services, "hub": hub, "door": door}
     return [tornado.web.url(path, handler, given) for path, handler in table]
+
+
+def _namespaced(plural: str, handler: type[tornado.web.RequestHandler]) -> list[_Route]:
+    one = rf"{_CORE}{_NS}/{plural}"
+    return [(rf"{_CORE}/{plural}", handler), (one, handler), (rf"{one}/(?P<name>[^/]+)", handler)]
 
 
 class _Bounded(tornado.httpserver.HTTPServer):

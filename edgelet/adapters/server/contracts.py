@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from ...engine.recorder import EventRing
 from ...engine.store import StatusStore
 from ...model.agent_report import AgentReport
 from ...model.logs import LogOptions
+from ...model.node_facts import NodeFacts
 from ...model.pod import Pod, PodKey
 from ...model.problems import Problem
 from ...model.status import ContainerStatus
@@ -149,6 +150,7 @@ class Services:
     execs: Execs
     submissions: Submissions
     clock: ports.Clock
+    node: Callable[[], NodeFacts]
     node_name: str
     group: str = "edgelet"
     secure: Secure | None = None

@@ -7,34 +7,47 @@ from __future__ import annotations
 
 from typing import Any
 
-from .base import Access
+from . import statuses
+from .base import Access, Refused
 
 Json = dict[str, Any]
 
 READ = ["get", "list", "watch"]
+ALL = ["create", "delete", "get", "list", "patch", "update", "watch"]
 
-RESOURCES: list[Json] = [
-    {
-        "name": "events",
-        "singularName": "event",
-        "namespaced": True,
-        "kind": "Event",
-        "verbs": READ,
-        "shortNames": ["ev"],
-    },
-    {
-        "name": "pods",
-        "singularName": "pod",
-        "namespaced": True,
-        "kind": "Pod",
-        "verbs": READ,
-        "shortNames": ["po"],
-        "categories": ["all"],
-    },
-    {"name": "pods/exec", "singularName": "", "namespaced": True, "kind": "PodExecOptions", "verbs": ["create", "get"]},
-    {"name": "pods/log", "singularName": "", "namespaced": True, "kind": "Pod", "verbs": ["get"]},
+
+def _resource(name: str, singular: str, kind: str, verbs: list[str], short: str = "", namespaced: bool = True) -> Json:
+    found: Json = {"name": name, "singularName": singular, "namespaced": namespaced, "kind": kind, "verbs": verbs}
+    return {**found, "shortNames": [short]} if short else found
+
+
+CORE: list[Json] = [
+    _resource("configmaps", "configmap", "ConfigMap", READ, "cm"),
+    _resource("events", "event", "Event", READ, "ev"),
+    _resource("namespaces", "namespace", "Namespace", READ, "ns", namespaced=False),
+    _resource("nodes", "node", "Node", READ, "no", namespaced=False),
+    {**_resource("pods", "pod", "Pod", ALL, "po"), "categories": ["all"]},
+    _resource("pods/exec", "", "PodExecOptions", ["create", "get"]),
+    _resource("pods/log", "", "Pod", ["get"]),
+    _resource("secrets", "secret", "Secret", READ),
 ]
 """v1.APIResource values, sorted by name."""
+
+GROUPS: dict[str, tuple[str, list[Json]]] = {
+    "authorization.k8s.io": (
+        "v1",
+        [_resource("selfsubjectaccessreviews", "selfsubjectaccessreview", "SelfSubjectAccessReview", ["create"],
+                   namespaced=False)],
+    ),
+    "metrics.k8s.io": (
+        "v1beta1",
+        [
+            _resource("nodes", "", "NodeMetrics", ["get", "list"], namespaced=False),
+            _resource("pods", "", "PodMetrics", ["get", "list"]),
+        ],
+    ),
+}  # fmt: skip
+"""The named groups: version and resources. edgelet.io is the agent's own and has nothing kubectl can list."""
 
 
 class Api(Access):
@@ -48,11 +61,30 @@ class Core(Access):
     """``/api/v1``: the resources of the core group."""
 
     async def get(self) -> None:
-        self.send({"kind": "APIResourceList", "groupVersion": "v1", "resources": RESOURCES})
+        self.send({"kind": "APIResourceList", "groupVersion": "v1", "resources": CORE})
 
 
 class Groups(Access):
-    """``/apis``: the named groups; edgelet.io is the agent's own and has nothing that kubectl can list."""
+    """``/apis``: the named groups."""
 
     async def get(self) -> None:
-        self.send({"kind": "APIGroupList", "apiVersion": "v1", "groups": []})
+        self.send({"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(name) for name in GROUPS]})
+
+
+class Group(Access):
+    """``/apis/GROUP`` and ``/apis/GROUP/VERSION``."""
+
+    async def get(self, group: str, version: str = "") -> None:
+        known, resources = GROUPS.get(group, ("", []))
+        if not known or version not in ("", known):
+            raise Refused(statuses.no_such_path())
+        if not version:
+            self.send({"kind": "APIGroup", "apiVersion": "v1", **_group(group)})
+            return
+        listed = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{group}/{version}"}
+        self.send({**listed, "resources": resources})
+
+
+def _group(name: str) -> Json:
+    version = {"groupVersion": f"{name}/{GROUPS[name][0]}", "version": GROUPS[name][0]}
+    return {"name": name, "versions": [version], "preferredVersion": version}

@@ -125,6 +125,25 @@ class Exec(Access, tornado.websocket.WebSocketHandler):
             self._closed = True
 
 
+class NotServed(Access):
+    """``.../attach`` and ``.../portforward``: refused, with what to do instead."""
+
+    resource = "pods"
+
+    def verb(self) -> str:
+        return "create"
+
+    async def get(self, namespace: str, name: str, what: str) -> None:
+        entry = choose.pod(self.services.store, PodKey(namespace, name))
+        if what == "attach":
+            raise Refused(statuses.failure(400, f"attach is not served: use kubectl logs -f {name}, or kubectl exec"))
+        ip = next(iter(entry.status.ips), "POD-IP")
+        said = f"port-forward is not served: use ssh -L LOCAL-PORT:{ip}:POD-PORT to {self.services.node_name}"
+        raise Refused(statuses.failure(400, said))
+
+    post = get
+
+
 class Bridge:
     """Carries data between a session's descriptors and the channels of one client."""
 

@@ -14,7 +14,7 @@ from ...engine import journal
 from ...engine.store import Entry
 from ...model.events import Event
 from ...model.pod import PodKey
-from . import objects, params, selectors, statuses, tables
+from . import objects, paging, params, selectors, statuses, tables
 from .base import Access, Refused
 from .streaming import Streaming
 
@@ -63,10 +63,13 @@ class Feed(Streaming):
             return
         version, items = self.snapshot()
         chosen = [item for item in items if match(item)]
+        chosen, more = paging.page(chosen, self.param, version)
         if self.as_table():
-            self.send(self.render_table(chosen, str(version)))
+            found = self.render_table(chosen, str(version))
         else:
-            self.send(objects.listing(self.list_kind, [_bare(item) for item in chosen], version))
+            found = objects.listing(self.list_kind, [_bare(item) for item in chosen], version)
+        found["metadata"].update(more)
+        self.send(found)
 
     def matcher(self, namespace: str) -> selectors.Match:
         """Whether an object is asked for: namespace, label and field selector together."""
@@ -74,7 +77,7 @@ class Feed(Streaming):
         by_field = selectors.fields(self.param("fieldSelector"), self.resource)
 
         def match(item: Json) -> bool:
-            inside = not namespace or item["metadata"]["namespace"] == namespace
+            inside = not namespace or item["metadata"].get("namespace", "") == namespace
             return inside and by_label(item) and by_field(item)
 
         return match

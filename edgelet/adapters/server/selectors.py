@@ -26,6 +26,10 @@ FIELDS = {
         "status.phase",
         "status.podIP",
     ),
+    "nodes": ("metadata.name", "spec.unschedulable"),
+    "namespaces": ("metadata.name", "status.phase"),
+    "configmaps": ("metadata.name", "metadata.namespace"),
+    "secrets": ("metadata.name", "metadata.namespace", "type"),
     "events": (
         "metadata.name",
         "metadata.namespace",

@@ -10,6 +10,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import tornado.web
@@ -59,8 +60,9 @@ class SubmittedPods(Pods):
         tree = manifests.document(self.request.body)
         key = PodKey(namespace, name)
         async with self.hub.writing:
-            self._refuse_stale(self._writable(key), manifests.metadata(tree))
-            await self._apply(key, manifests.named(tree, namespace, name), Expect.EXISTING, 200)
+            before = self._writable(key)
+            self._refuse_stale(before, manifests.metadata(tree))
+            await self._apply(key, manifests.named(tree, namespace, name), Expect.EXISTING, 200, before)
 
     async def patch(self, namespace: str, name: str = "") -> None:
         """Patch, or (server-side) apply, which also creates."""
@@ -73,8 +75,9 @@ class SubmittedPods(Pods):
                 tree = manifests.named(manifests.document(self.request.body), namespace, name)
                 await self._apply(key, tree, Expect.NEW, 201)
                 return
-            tree = self._patched(self._writable(key), kind)
-            await self._apply(key, manifests.named(tree, namespace, name), Expect.EXISTING, 200)
+            before = self._writable(key)
+            tree = self._patched(before, kind)
+            await self._apply(key, manifests.named(tree, namespace, name), Expect.EXISTING, 200, before)
 
     async def delete(self, namespace: str, name: str = "") -> None:
         """Delete; with a grace period, that of the pod otherwise. Propagation means nothing here."""
@@ -145,14 +148,14 @@ class SubmittedPods(Pods):
 
     def _patched(self, entry: Entry, kind: str) -> Json:
         body = manifests.document(self.request.body) if kind != _JSON_PATCH else {}
-        if kind in _APPLY:
-            return body  # one owner: what is applied is the whole manifest
+        if kind in _APPLY and "spec" in body:
+            return body  # one owner: what is applied is the whole manifest; without a spec it is a remark
         self._refuse_stale(entry, manifests.metadata(body))
         written, live = self._written(entry), manifests.clean(objects.pod(entry, self.services.node_name))
         try:
             if kind == _JSON_PATCH:
                 return self._json_patched(written, live)
-            return patches.strategic(written, body) if kind == _STRATEGIC else dict(patches.merge(written, body))
+            return patches.strategic(written, body) if kind != _MERGE else dict(patches.merge(written, body))
         except patches.Unfit as error:
             raise Refused(statuses.failure(422, f"the patch cannot be applied: {error}")) from error
 
@@ -211,13 +214,13 @@ class SubmittedPods(Pods):
 
     # -- doing it ------------------------------------------------------------------------------------
 
-    async def _apply(self, key: PodKey, tree: Json, expect: Expect, code: int) -> None:
+    async def _apply(self, key: PodKey, tree: Json, expect: Expect, code: int, before: Entry | None = None) -> None:
         validation, dry_run = self._validation(), self._dry_run()
         data = json.dumps(tree, ensure_ascii=False).encode("utf-8", "replace")
         applied = await asyncio.to_thread(self._checked, key, data, expect, validation, dry_run)
         for text in manifests.warnings(applied.warnings, validation):
             self.add_header("Warning", text)
-        entry = None
+        entry = _as_if(before, applied.pod) if dry_run else None
         if not dry_run:
             entry = await self._shown(key, lambda e: e is not None and e.pod.config_hash == applied.pod.config_hash)
         self.send(objects.pod(entry or self._new_entry(applied.pod), self.services.node_name), code)
@@ -253,6 +256,11 @@ class SubmittedPods(Pods):
     def _new_entry(self, pod: Pod) -> Entry:
         version, _ = self.services.store.list()
         return Entry(pod, PodStatus("Pending"), version, self.services.clock.time())
+
+
+def _as_if(before: Entry | None, pod: Pod) -> Entry | None:
+    """What a dry run shows: the changed manifest, everything else as it is; `kubectl diff` compares the two."""
+    return before and replace(before, pod=replace(pod, uid=before.pod.uid, config_hash=before.pod.config_hash))
 
 
 def _only(right: object) -> None:

@@ -41,6 +41,72 @@ EVENT_COLUMNS = (
 )
 
 
+NODE_COLUMNS = (
+    ("Name", "name", 0, "Name must be unique."),
+    ("Status", "", 0, "The status of the node"),
+    ("Roles", "", 0, "The roles of the node"),
+    ("Age", "", 0, "The time since edgelet was first started here."),
+    ("Version", "", 0, "The Kubernetes version whose behaviour is followed."),
+    ("Internal-IP", "", 1, "The node's own address."),
+    ("External-IP", "", 1, "Not known on a lone node."),
+    ("OS-Image", "", 1, "From /etc/os-release."),
+    ("Kernel-Version", "", 1, "As uname -r says it."),
+    ("Container-Runtime", "", 1, "Podman and its version."),
+)
+
+NAMESPACE_COLUMNS = (
+    ("Name", "name", 0, "Name must be unique."),
+    ("Status", "", 0, "The status of the namespace"),
+    ("Age", "", 0, "The time since edgelet was first started here."),
+)
+
+DATA_COLUMNS = (
+    ("Name", "name", 0, "Name must be unique within a namespace."),
+    ("Data", "", 0, "The number of keys."),
+    ("Age", "", 0, "The time since it was first read."),
+)
+
+
+def nodes(items: Iterable[Json], version: str, now: float, include: str = "Metadata", header: bool = True) -> Json:
+    """The Table of these v1.Nodes."""
+    return _table(NODE_COLUMNS if header else (), [_row(node_cells(i, now), i, include) for i in items], version)
+
+
+def namespaces(items: Iterable[Json], version: str, now: float, include: str = "Metadata", header: bool = True) -> Json:
+    """The Table of these v1.Namespaces."""
+    rows = [_row([i["metadata"]["name"], i["status"]["phase"], _age(i, now)], i, include) for i in items]
+    return _table(NAMESPACE_COLUMNS if header else (), rows, version)
+
+
+def data(items: Iterable[Json], version: str, now: float, include: str = "Metadata", header: bool = True) -> Json:
+    """The Table of these ConfigMaps or Secrets."""
+    rows = [_row([i["metadata"]["name"], len(i.get("data") or ()), _age(i, now)], i, include) for i in items]
+    return _table(DATA_COLUMNS if header else (), rows, version)
+
+
+def node_cells(node: Json, now: float) -> Cells:
+    """The node's cells, wide ones included (printNode)."""
+    status, info = node["status"], node["status"]["nodeInfo"]
+    ready = "Ready" if _true(status, "Ready") else "NotReady"
+    inside = next((a["address"] for a in status["addresses"] if a["type"] == "InternalIP"), "<none>")
+    return [
+        node["metadata"]["name"],
+        ready,
+        "<none>",
+        _age(node, now),
+        info["kubeletVersion"],
+        inside,
+        "<none>",
+        info["osImage"] or "<unknown>",
+        f"{info['kernelVersion']} ({info['architecture']})",
+        info["containerRuntimeVersion"] or "<unknown>",
+    ]
+
+
+def _age(item: Json, now: float) -> str:
+    return humans.since(item["metadata"].get("creationTimestamp"), now)
+
+
 def pods(items: Iterable[Json], version: str, now: float, include: str = "Metadata", header: bool = True) -> Json:
     """The Table of these v1.Pods; ages as of `now`. `include`: None, Metadata or Object (whole rows)."""
     rows = [_row(pod_cells(item, now), item, include) for item in items]

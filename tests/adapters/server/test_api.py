@@ -302,10 +302,13 @@ def test_versions(rig: Rig) -> None:
 
 def test_every_resource_that_is_told_of_is_served(rig: Rig) -> None:
     rig.store.put(pod(), running())
-    assert rig.client.get("/apis")["groups"] == []
+    for group in rig.client.get("/apis")["groups"]:
+        version = group["preferredVersion"]["groupVersion"]
+        assert rig.client.get(f"/apis/{group['name']}")["name"] == group["name"]
+        assert rig.client.get(f"/apis/{version}")["groupVersion"] == version
     resources = rig.client.get("/api/v1")["resources"]
     listed = [r["name"] for r in resources if "list" in r["verbs"]]
-    assert listed == ["events", "pods"]
+    assert listed == ["configmaps", "events", "namespaces", "nodes", "pods", "secrets"]
     for name in listed:
         assert rig.client.get(f"/api/v1/{name}")["kind"].endswith("List")
     for name in (r["name"] for r in resources if "/" in r["name"]):

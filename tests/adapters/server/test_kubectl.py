@@ -107,4 +107,34 @@ def test_waiting_for_a_condition_watches(kubectl: Kubectl) -> None:
 
 
 def test_resources_are_discovered(kubectl: Kubectl) -> None:
-    assert [line.split()[0] for line in kubectl("api-resources").stdout.splitlines()] == ["NAME", "events", "pods"]
+    names = [line.split()[0] for line in kubectl("api-resources").stdout.splitlines()]
+    assert names[:7] == ["NAME", "configmaps", "events", "namespaces", "nodes", "pods", "secrets"]
+
+
+def test_fields_are_explained_from_the_table(kubectl: Kubectl) -> None:
+    told = kubectl("explain", "pod.spec.restartPolicy").stdout
+    assert "FIELD: restartPolicy <string>" in told
+    assert "OnFailure" in told
+    assert "-required-" in kubectl("explain", "pod.spec").stdout
+
+
+@pytest.mark.parametrize("what", ["pods", "secrets"])
+def test_a_person_can_ask_what_he_may_do(kubectl: Kubectl, what: str) -> None:
+    assert kubectl("auth", "can-i", "create", what).stdout == "yes\n"
+
+
+def test_nodes_and_namespaces_look_as_in_a_cluster(kubectl: Kubectl) -> None:
+    head, row = (line.split() for line in kubectl("get", "nodes").stdout.splitlines())
+    assert head == ["NAME", "STATUS", "ROLES", "AGE", "VERSION"]
+    assert row[:3] == ["edge1", "Ready", "<none>"]
+    told = kubectl("describe", "node", "edge1").stdout
+    assert "Container Runtime Version:  podman://4.3.1" in told
+    assert "Non-terminated Pods:          (2 in total)" in told
+    assert kubectl("get", "ns", "-o", "name").stdout == "namespace/default\n"
+    assert kubectl("get", "cm", "-A").stderr == "No resources found\n"
+    assert '"nope" not found' in kubectl("get", "node", "nope").stderr
+
+
+def test_lists_come_in_pieces(kubectl: Kubectl) -> None:
+    assert kubectl("get", "pods", "--chunk-size=1", "-o", "name").stdout == "pod/db-edge1\npod/web-edge1\n"
+    assert len(kubectl("get", "pods", "--chunk-size=1").stdout.splitlines()) == 3

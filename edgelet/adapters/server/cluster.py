@@ -1,0 +1,171 @@
+"""Nodes, namespaces, configmaps and secrets: what a cluster has and a box has one of, or few.
+
+Namespaces are those that pods are in; none has to be made.  The node has no journal: a watch of it
+tells what is there and then only bookmarks.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from ... import __version__
+from ...model.node_facts import NodeFacts, Pressure
+from . import objects, statuses, tables
+from .agent import KUBERNETES
+from .base import Refused
+from .resources import Feed, Item
+
+Json = dict[str, Any]
+
+ALWAYS = ("default",)
+"""Namespaces that are there though no pod is in them."""
+
+
+class Still(Feed):
+    """A resource whose objects come from one look, and change without a record."""
+
+    def bodies(self) -> Iterable[Json]:
+        """All objects now."""
+        raise NotImplementedError
+
+    def snapshot(self) -> tuple[int, Iterable[Json]]:
+        return self.services.store.list()[0], self.bodies()
+
+    def changes(self, version: int) -> list[Item]:
+        return []
+
+    async def get(self, namespace: str = "", name: str = "") -> None:
+        if not name:
+            await self.answer(namespace)
+            return
+        version, items = self.snapshot()
+        for item in items:
+            meta = item["metadata"]
+            if meta["name"] == name and meta.get("namespace", "") == namespace:
+                self.send(self.render_table([item], str(version)) if self.as_table() else item)
+                return
+        raise Refused(statuses.not_found(self.resource, name))
+
+    def meta(self, name: str, created: float, **more: Any) -> Json:
+        """Metadata that stay the same from look to look."""
+        version = str(self.services.store.list()[0])
+        unique = str(uuid.uuid5(uuid.NAMESPACE_URL, f"edgelet/{self.services.node_name}/{self.resource}/{name}"))
+        born = objects.timestamp(created)
+        return {"name": name, "uid": unique, "resourceVersion": version, "creationTimestamp": born, **more}
+
+
+class Namespaces(Still):
+    """``/api/v1/namespaces[/NAME]``."""
+
+    resource = "namespaces"
+    list_kind = "NamespaceList"
+    table = tables.namespaces
+
+    def bodies(self) -> Iterable[Json]:
+        _, entries = self.services.store.list()
+        born = self.services.node().created
+        for name in sorted({*ALWAYS, *(e.pod.namespace for e in entries)}):
+            labels = {"kubernetes.io/metadata.name": name}
+            yield {
+                "kind": "Namespace",
+                "apiVersion": "v1",
+                "metadata": self.meta(name, born, labels=labels),
+                "spec": {"finalizers": ["kubernetes"]},
+                "status": {"phase": "Active"},
+            }
+
+
+class Nodes(Still):
+    """``/api/v1/nodes[/NAME]``: this one."""
+
+    resource = "nodes"
+    list_kind = "NodeList"
+    table = tables.nodes
+
+    def bodies(self) -> Iterable[Json]:
+        facts = self.services.node()
+        labels = {
+            "kubernetes.io/arch": facts.architecture,
+            "kubernetes.io/hostname": facts.name,
+            "kubernetes.io/os": "linux",
+        }
+        secure = self.services.secure
+        status = node_status(facts, self.services.clock.time(), self._started(), secure.port if secure else 0)
+        meta = self.meta(facts.name, facts.created, labels=labels)
+        return [{"kind": "Node", "apiVersion": "v1", "metadata": meta, "spec": {}, "status": status}]
+
+    def _started(self) -> float:
+        return self.services.control.report().started_at
+
+
+class ConfigMaps(Still):
+    """``/api/v1/[namespaces/NS/]configmaps[/NAME]``: those that stand beside pods in manifests."""
+
+    resource = "configmaps"
+    list_kind = "ConfigMapList"
+    table = tables.data
+
+    def bodies(self) -> Iterable[Json]:
+        return ()
+
+
+class Secrets(ConfigMaps):
+    """``/api/v1/[namespaces/NS/]secrets[/NAME]``."""
+
+    resource = "secrets"
+    list_kind = "SecretList"
+
+
+def node_status(facts: NodeFacts, now: float, started: float, port: int) -> Json:
+    """The v1.NodeStatus; conditions are as of now, and begin with the agent at the earliest."""
+    addresses = [{"type": "InternalIP", "address": facts.address}] if facts.address else []
+    capacity = {
+        "cpu": str(facts.cpus),
+        "ephemeral-storage": f"{facts.storage >> 10}Ki",
+        "memory": f"{facts.memory >> 10}Ki",
+        "pods": str(facts.pods),
+    }
+    major, minor = KUBERNETES
+    return {
+        "capacity": capacity,
+        "allocatable": capacity,
+        "conditions": list(_conditions(facts, now, started)),
+        "addresses": [*addresses, {"type": "Hostname", "address": facts.name}],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
+        "nodeInfo": {
+            "machineID": facts.machine_id,
+            "systemUUID": facts.system_uuid,
+            "bootID": facts.boot_id,
+            "kernelVersion": facts.kernel,
+            "osImage": facts.os_image,
+            "containerRuntimeVersion": facts.runtime,
+            "kubeletVersion": f"v{major}.{minor}.0+edgelet.{__version__}",
+            "kubeProxyVersion": "",
+            "operatingSystem": "linux",
+            "architecture": facts.architecture,
+        },
+    }
+
+
+def _conditions(facts: NodeFacts, now: float, started: float) -> Iterable[Json]:
+    for kind, bad, good, pressure in (
+        ("MemoryPressure", "KubeletHasInsufficientMemory", "KubeletHasSufficientMemory", facts.memory_pressure),
+        ("DiskPressure", "KubeletHasDiskPressure", "KubeletHasNoDiskPressure", facts.disk_pressure),
+        ("PIDPressure", "KubeletHasInsufficientPID", "KubeletHasSufficientPID", facts.pid_pressure),
+    ):
+        yield _condition(kind, pressure, bad if pressure.present else good, now, started)
+    ready = Pressure(not facts.ready_message, facts.ready_message or "edgelet runs pods")
+    yield _condition("Ready", ready, "KubeletReady" if ready.present else "KubeletNotReady", now, started)
+
+
+def _condition(kind: str, found: Pressure, reason: str, now: float, started: float) -> Json:
+    return {
+        "type": kind,
+        "status": "True" if found.present else "False",
+        "lastHeartbeatTime": objects.timestamp(now),
+        "lastTransitionTime": objects.timestamp(started),
+        "reason": reason,
+        "message": found.message,
+    }

@@ -1,0 +1,73 @@
+"""kubectl without a control plane: the real one, over TLS, against live pods."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.e2e.agent import Agent
+from tests.e2e.kubectl import Kubectl, serve
+from tests.e2e.manifests import container, pod
+
+
+def write(agent: Agent, name: str, document: object) -> str:
+    """A file for -f."""
+    path = Path(agent.directory) / name
+    path.write_text(json.dumps(document))
+    return str(path)
+
+
+def test_pods_are_applied_compared_changed_and_deleted(agent: Agent) -> None:
+    serve(agent)
+    kubectl = Kubectl(agent)
+    first = write(agent, "a.json", pod("web", labels={"app": "web"}))
+    second = write(agent, "b.json", pod("web", labels={"app": "web", "tier": "x"}))
+    assert kubectl("apply", "-f", first).stdout == "pod/web created\n"
+    assert kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=60s").stdout == "pod/web condition met\n"
+    assert kubectl("apply", "-f", first).stdout == "pod/web unchanged\n"
+    assert kubectl("diff", "-f", first).stdout == ""
+    changes = [line for line in kubectl("diff", "-f", second, check=False).stdout.splitlines() if line[0] in "+-"]
+    assert changes[2:] == ["+    tier: x"]
+    assert kubectl("apply", "-f", second).stdout == "pod/web configured\n"
+    done = kubectl("apply", "--server-side", "-f", first)
+    assert (done.stdout, done.stderr) == ("pod/web serverside-applied\n", "")
+    assert kubectl("replace", "-f", second).stdout == "pod/web replaced\n"
+    kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
+    assert kubectl("get", "pods", "-l", "tier=x", "-o", "name").stdout == "pod/web\n"
+    assert kubectl("delete", "pod", "web", "--grace-period=1").stdout == 'pod "web" deleted\n'
+    assert agent.pods() == {}
+
+
+def test_run_exec_logs_and_copy(agent: Agent) -> None:
+    serve(agent)
+    kubectl = Kubectl(agent)
+    script = "echo one; echo two; trap 'exit 0' TERM; while :; do sleep 1; done"
+    agent.write(pod("web", container(script=script)))
+    agent.wait_ready("web")
+    assert kubectl("logs", "web-n1", "--tail=1").stdout == "two\n"
+    failed = kubectl("exec", "web-n1", "--", "sh", "-c", "echo out; exit 7", check=False)
+    assert (failed.returncode, failed.stdout) == (7, "out\n")
+    data = "0123456789abcdef" * 655_360  # 10 MB
+    assert kubectl("exec", "-i", "web-n1", "--", "cat", given=data).stdout == data
+    image = agent.pod("web")["spec"]["containers"][0]["image"]
+    made = kubectl("run", "job", f"--image={image}", "--restart=Never", "--", "sh", "-c", "exit 0")
+    assert made.stdout == "pod/job created\n"
+    kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/job", "--timeout=60s")
+    refused = kubectl("delete", "pod", "web-n1", check=False)
+    assert str(agent.manifests / "web.yaml") in refused.stderr
+    forward = kubectl("port-forward", "pod/web-n1", "1:2", check=False)
+    assert "ssh -L" in forward.stderr
+    kubectl("delete", "pod", "job")
+
+
+def test_a_viewer_sees_and_changes_nothing(agent: Agent) -> None:
+    serve(agent)
+    kubectl = Kubectl(agent, "view")
+    agent.write(pod("web"))
+    agent.wait_ready("web")
+    assert kubectl("get", "pods", "-o", "name").stdout == "pod/web-n1\n"
+    assert kubectl("get", "nodes", "-o", "name").stdout == "node/n1\n"
+    assert kubectl("auth", "can-i", "delete", "pods", check=False).stdout == "no - the role view may not do that\n"
+    for words in (("exec", "web-n1", "--", "true"), ("delete", "pod", "web-n1"), ("label", "pod", "web-n1", "a=b")):
+        assert "Forbidden" in kubectl(*words, check=False).stderr
+    assert "forbidden" in kubectl("run", "x", "--image=y", check=False).stderr
