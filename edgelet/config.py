@@ -224,7 +224,7 @@ def _read(
 
 
 def _from_environ(environ: Mapping[str, str], warnings: list[str]) -> Iterator[Written]:
-    known = _VARIABLES.keys() | {"EDGELET_CONFIG"}
+    known = _VARIABLES.keys() | {"EDGELET_CONFIG", "EDGELET_BOOT_ID"}  # the latter is read where the boot id is
     for name, value in sorted(environ.items()):
         if name in _VARIABLES:
             yield _VARIABLES[name], value, f"environment variable {name}"

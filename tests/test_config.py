@@ -226,7 +226,7 @@ def test_a_file_that_is_no_configuration_is_one_mistake_that_names_it(file: str)
 
 
 def test_a_misspelt_variable_is_a_warning_and_foreign_ones_are_not_ours() -> None:
-    settings = load(environ={"EDGELET_ROOTDIR": "/x", "EDGELET_BENCH_ROUNDS": "3", "HOME": "/"})
+    settings = load(environ={"EDGELET_ROOTDIR": "/x", "EDGELET_BOOT_ID": "1", "EDGELET_BENCH_ROUNDS": "3", "HOME": "/"})
     assert settings.warnings == ("environment variable EDGELET_ROOTDIR is not used; did you mean EDGELET_ROOT_DIR?",)
 
 
