@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -170,6 +171,26 @@ def test_pain_140_a_pod_whose_image_is_missing_is_pending_with_a_reason(agent: A
         assert "nowhere:1" in agent.summary(name)
         assert "nowhere:1" in agent.cli("get", "pods", name, "-o", "wide").stdout
     assert agent.cli("status", check=False).returncode == 1
+
+
+def test_pain_140_a_command_that_is_not_there_is_told(agent: Agent) -> None:
+    agent.start().write(pod("typo", container(command=["/bin/no-such-thing"])))
+    agent.wait("the reason", lambda: "no-such-thing" in agent.summary("typo"))
+    assert not agent.ready("typo")
+    assert agent.waiting("typo") in ("RunContainerError", "CrashLoopBackOff")
+    assert "no-such-thing" in agent.events("typo", "Failed")[0]["message"]
+
+
+def test_pain_140_a_host_port_that_is_taken_is_told_and_tried_again(agent: Agent) -> None:
+    with socket.socket() as taken:
+        taken.bind(("0.0.0.0", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        agent.start().write(pod("web", container(ports=[{"containerPort": 80, "hostPort": port}])))
+        agent.wait("the reason", lambda: str(port) in agent.summary("web"))
+        assert agent.phase("web") == "Pending"
+        assert str(port) in agent.cli("get", "pods", "-o", "wide").stdout
+    agent.wait_ready("web", seconds=60)
 
 
 def test_pain_38_sigterm_first_and_the_process_may_use_its_grace(agent: Agent, tmp_path: Path) -> None:
