@@ -368,6 +368,39 @@ CHANGE = [
     ),
 ]
 
+DOWN = [
+    Case("a machine that goes down begins nothing", scene(pod(), None, fresh(), down=5)),
+    Case("it lets its containers end in time", scene(pod(), sandbox(runs()), down=5), ("stop container app app-0 5",)),
+    Case(
+        "waits for them",
+        scene(pod(), sandbox(runs()), memory({"app": known(stopping=stops(grace=5))}), down=5),
+        wake=NOW + 4,
+    ),
+    Case("and leaves the rest to the next boot", scene(pod(), sandbox(ended(code=143)), down=5)),
+    Case(
+        "a container that ends well because it was told to has completed nothing",
+        scene(pod(restart_policy="OnFailure"), sandbox(runs()), down=5),
+        ("stop container app app-0 5",),
+        ending="the machine is going down",
+        keeps_data=True,
+        anew=True,
+    ),
+    Case("one that had completed before has", scene(pod(restart_policy="OnFailure"), sandbox(ended()), down=5)),
+    Case(
+        "an end under way is hurried",
+        scene(pod(), sandbox(runs()), memory({"app": known()}, ending=ending("its sandbox has died", True)), down=5),
+        ("stop container app app-0 5",),
+        ending="its sandbox has died",
+        keeps_data=True,
+    ),
+    Case(
+        "a removed pod likewise",
+        scene(None, sandbox(runs()), down=5),
+        ("stop container app app-0 5",),
+        ending="its manifest is gone",
+    ),
+]
+
 INITS = pod(inits=(INIT, LATER))
 WITH_SIDECAR = pod(inits=(SIDECAR, INIT))
 GATED = pod(inits=(STARTUP, INIT))
@@ -840,6 +873,11 @@ IMAGES = [
 
 @pytest.mark.parametrize("case", [*BEGIN, *END], ids=lambda c: c.name)
 def test_a_pod_begins_and_ends(case: Case) -> None:
+    case.check()
+
+
+@pytest.mark.parametrize("case", DOWN, ids=lambda c: c.name)
+def test_the_machine_goes_down(case: Case) -> None:
     case.check()
 
 

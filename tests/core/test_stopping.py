@@ -54,6 +54,8 @@ def test_all_running_containers_are_stopped_at_once() -> None:
     assert wakes == []
     overridden, _ = stopping.stop_all(seen, memory(), 3, NOW)
     assert [a.number for a in overridden] == [3, 3]
+    limited, _ = stopping.stop_all(seen, memory(), None, NOW, 10)
+    assert [a.number for a in limited] == [7, 10]
     _, later = stopping.stop_all(seen, memory({"app": known(stopping=stops(grace=7))}), None, NOW)
     assert later == [NOW + 6]
 
