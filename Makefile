@@ -10,7 +10,7 @@ VM    ?= bookworm
 export MALLOC_ARENA_MAX ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench mutants deb vm test-vm clean
+.PHONY: help setup run test check bench saves mutants deb vm test-vm clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,12 @@ check: $(VENV)/.dev ## format, lint, types and layers; no test
 
 bench: $(VENV)/.dev ## measure start, restart, memory and CPU beside bare Podman; prints ratios
 	$(PY) -m tests.bench $(ARGS)
+
+saves: export EDGELET_SAVES ?= 500
+saves: export EDGELET_SAVES_STATE ?= build/saves.state
+saves: $(VENV)/.dev ## 500 rounds of real editors' saves with a real pod behind; goes on where it ended after 40 minutes
+	@mkdir -p build
+	nice -n 5 $(PY) -m pytest -s tests/e2e/test_saves.py $(ARGS)
 
 mutants: $(VENV)/.dev ## break edgelet/core/ in many small ways; fails when the tests notice too few
 	nice -n 10 $(PY) -m tests.mutants $(ARGS)

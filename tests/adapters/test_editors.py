@@ -1,27 +1,26 @@
 """Files saved as people and tools save them: the pod never stops, and ends as the last whole file says.
 
 Real inotify, a real thread, real tools where they are installed; where they are not, the system
-calls that they were seen to make.  `EDGELET_SAVES` sets the number of saves.
+calls that they were seen to make.  `EDGELET_SAVES` sets the number of saves.  The same with a real
+pod behind it is tests/e2e/test_saves.py.
 """
 
 from __future__ import annotations
 
 import os
 import random
-import shutil
-import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from edgelet.adapters.files import FileSource
 from edgelet.ports import Snapshot
+from tests.support.editors import cut_upload, tools
 from tests.support.sources import NODE, Sink, manifest
 
 SAVES = int(os.environ.get("EDGELET_SAVES", "60"))
-Save = Callable[[Path, str], None]
 
 
 class RealClock:
@@ -34,96 +33,6 @@ class RealClock:
     def time(self) -> float:
         """See ports.Clock."""
         return time.time()
-
-
-def run(*command: str, text: str = "") -> None:
-    subprocess.run(command, input=text, text=True, check=True, timeout=60, capture_output=True)
-
-
-def vim(backupcopy: str) -> Save:
-    def save(path: Path, text: str) -> None:
-        options = f"set backupcopy={backupcopy} writebackup nofsync"
-        edit = f"%s/image: .*/image: {image(text)}/"
-        run("vim", "-Nu", "NONE", "-n", "-es", "-c", options, "-c", edit, "-c", "wq", str(path))
-
-    return save
-
-
-def image(text: str) -> str:
-    return text.rsplit(" ", 1)[-1].strip()
-
-
-def vim_renames(path: Path, text: str) -> None:
-    """vim without vim: probe file 4913, the old file renamed away, a new one written."""
-    probe = path.parent / "4913"
-    probe.touch()
-    probe.unlink()
-    os.rename(path, f"{path}~")
-    time.sleep(0.02)
-    path.write_text(text)
-    os.unlink(f"{path}~")
-
-
-def nano(path: Path, text: str) -> None:
-    """nano, and VS Code: the same file, emptied and written."""
-    with open(path, "r+") as file:
-        file.truncate(0)
-        file.flush()
-        time.sleep(0.01)
-        file.write(text)
-
-
-def sed(path: Path, text: str) -> None:
-    run("sed", "-i", f"s/image: .*/image: {image(text)}/", str(path))
-
-
-def copy(path: Path, text: str) -> None:
-    (path.parent.parent / "new").write_text(text)
-    run("cp", str(path.parent.parent / "new"), str(path))
-
-
-def move(path: Path, text: str) -> None:
-    (path.parent.parent / "new").write_text(text)
-    os.rename(path.parent.parent / "new", path)
-
-
-def rsync(path: Path, text: str) -> None:
-    (path.parent.parent / "new").write_text(text)
-    if shutil.which("rsync"):
-        run("rsync", "-I", str(path.parent.parent / "new"), str(path))
-        return
-    hidden = path.parent / f".{path.name}.Xy12z"
-    hidden.write_text(text)
-    os.rename(hidden, path)
-
-
-def echo(path: Path, text: str) -> None:
-    run("sh", "-c", f"cat > {path}", text=text)
-
-
-def slow_upload(path: Path, text: str) -> None:
-    """scp over a slow line: in place, in pieces."""
-    with open(path, "w") as file:
-        for start in range(0, len(text), 40):
-            file.write(text[start : start + 40])
-            file.flush()
-            time.sleep(0.005)
-
-
-def tools() -> dict[str, Save]:
-    found: dict[str, Save] = {
-        "vim renames": vim_renames, "nano": nano, "sed -i": sed, "cp": copy, "mv": move, "rsync": rsync,
-        "echo >": echo, "scp": slow_upload,
-    }  # fmt: skip
-    if shutil.which("vim"):
-        found |= {f"vim backupcopy={how}": vim(how) for how in ("yes", "no", "auto")}
-    return found
-
-
-def cut_upload(path: Path, text: str, chance: random.Random) -> None:
-    """scp whose connection breaks: a part of the new file in place of the old one."""
-    with open(path, "w") as file:
-        file.write(text[: chance.randrange(len(text) - 1)])
 
 
 @pytest.fixture
