@@ -5,9 +5,10 @@ from __future__ import annotations
 from ..adapters.logs.reader import LogReader
 from ..adapters.server.api import ApiServer
 from ..adapters.server.contracts import Services
-from . import control, execs, machine, submissions
+from . import control, execs, machine, measures, submissions
 from .node import Node
 from .tls import tls_port
+from .usage import Looks
 from .wiring import Agent
 
 
@@ -28,6 +29,7 @@ def server(agent: Agent) -> ApiServer:
         notes=notes,
     )
     asked = control.Control(parts)
+    looks = Looks(engine.observer.all, base.clock, base.settings.root_dir)
     services = Services(
         store=base.store,
         events=base.events,
@@ -38,6 +40,10 @@ def server(agent: Agent) -> ApiServer:
             agent.sources.submitted, engine.director, agent.sources.all, base.node.name
         ),
         clock=base.clock,
+        usage=looks,
+        metrics=measures.Measures(
+            asked.report, base.store, engine.prober.counters, looks, base.calls.calls, base.service.describe
+        ),
         node=Node(
             base.node.name,
             base.settings.root_dir,

@@ -34,6 +34,7 @@ from ..engine.workers import Workers
 from ..model.layout import Layout
 from ..model.pod import PodKey
 from . import machine, orphans
+from .counted import Counted
 from .pod_data import PodData
 
 log = logging.getLogger(__name__)
@@ -95,6 +96,7 @@ class Base:
     host: podman.Host
     service: podman.Service
     runtime: podman.Podman
+    calls: Counted
     data: PodData
     events: EventRing
     event_file: EventFile
@@ -181,6 +183,7 @@ def _base(settings: config.Settings) -> Base:
         host=host,
         service=service,
         runtime=runtime,
+        calls=Counted(runtime),
         data=PodData(HostVolumes(layout, memory=host.memory), settings.pod_logs_dir),
         events=events,
         event_file=EventFile(os.path.join(settings.root_dir, "events.jsonl"), events),
@@ -214,12 +217,12 @@ def _engine(base: Base, order: tuple[str, ...]) -> Engine:
     for complaint in loaded.complaints:
         log.warning("%s", complaint)
     states = States(states_store, loaded.entries, base.boot_id)
-    observer = Observer(base.runtime, base.clock, exits, wake, lambda: _listed(late[0], base, states))
-    puller = Puller(base.runtime, base.clock, base.events, workers.pulled)
+    observer = Observer(base.calls, base.clock, exits, wake, lambda: _listed(late[0], base, states))
+    puller = Puller(base.calls, base.clock, base.events, workers.pulled)
     runner = OciExec(os.path.join(base.settings.run_dir, "exec"))
     results = ProbeResults(os.path.join(base.settings.run_dir, "probes.json"))
     prober = Prober(base.clock, runner, base.events, wake, results=results, fatal=base.beat.fatal)
-    tools = Tools(base.runtime, base.data, observer, puller, base.events, base.clock)
+    tools = Tools(base.calls, base.data, observer, puller, base.events, base.clock)
     workers.use(
         Reconciler(
             Context(

@@ -20,6 +20,7 @@ COMMANDS = {
     "events": "list events",
     "apply": "create or change pods from manifests; they are kept over reboots",
     "delete": "end pods that were submitted, for good",
+    "top": "show what pods or the node use",
     "restart": "stop and start a pod's containers again",
     "stop": "stop a pod and keep it stopped, over reboots too",
     "start": "end a stop: the pod runs again",

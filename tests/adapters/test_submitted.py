@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgelet import errors
-from edgelet.adapters.submitted import MAX_PODS, Decode, Expect, Submitted
+from edgelet.adapters.submitted import MAX_PODS, Decode, Submitted
 from edgelet.model.decode import Decoded
 from edgelet.model.pod import Container, Pod, PodKey
+from edgelet.model.submission import Expect
 from tests.support.shaky import PowerCut, ShakyFiles
 from tests.support.sources import NODE, Sink, manifest, many
 

@@ -14,7 +14,9 @@ from edgelet.adapters.server.api import ApiServer
 from edgelet.adapters.server.contracts import LogStream, Services, Session
 from edgelet.adapters.server.secure import Secure
 from edgelet.adapters.submitted import Submitted
+from edgelet.app.measures import Measures
 from edgelet.app.submissions import Submissions
+from edgelet.app.usage import Looks
 from edgelet.cli.client import Client
 from edgelet.engine.director import Director
 from edgelet.engine.recorder import EventRing
@@ -24,6 +26,7 @@ from edgelet.model.logs import LogOptions
 from edgelet.model.node_facts import NodeFacts
 from edgelet.model.pod import Container, Pod, PodKey
 from edgelet.model.status import Condition, ContainerStatus, PodStatus, Running
+from edgelet.model.usage import Report
 from edgelet.ports import Snapshot
 from tests.fakes import FakeClock
 
@@ -70,6 +73,21 @@ class NoLogs:
     def open(self, path: str, options: LogOptions) -> LogStream:
         """See contracts.Logs."""
         raise errors.NotFound("no log")
+
+
+class FakeUsages:
+    """One look that never changes."""
+
+    cgroup_version = 2
+
+    def __init__(self, report: Report | None = None) -> None:
+        self.report = report or Report()
+
+    def now(self) -> Report:
+        """See contracts.Usages."""
+        return self.report
+
+    rates = now
 
 
 class NoExecs:
@@ -127,7 +145,9 @@ class Rig:
 
 
 @contextmanager
-def serving(folder: Path, logs: Any = None, execs: Any = None, secure: Secure | None = None) -> Iterator[Rig]:
+def serving(
+    folder: Path, logs: Any = None, execs: Any = None, secure: Secure | None = None, usages: Any = None
+) -> Iterator[Rig]:
     """Run a server in `folder` for the time of a with block."""
     clock = FakeClock(time=NOW)
     store, events, control = StatusStore(clock), EventRing(clock, "edge1"), FakeControl()
@@ -135,8 +155,21 @@ def serving(folder: Path, logs: Any = None, execs: Any = None, secure: Secure | 
     submitted = Submitted(str(folder / "state"), takers, "edge1", lambda key: _source(takers.pod(key)))
     submitted.start()
     submissions = Submissions(submitted, cast(Director, takers), [], "edge1")
+    usage = usages or FakeUsages()
+    measured = Measures(control.report, store, lambda: (), cast(Looks, usage), lambda: (), lambda: {})
     services = Services(
-        store, events, control, logs or NoLogs(), execs or NoExecs(), submissions, clock, _node, "edge1", secure=secure
+        store,
+        events,
+        control,
+        logs or NoLogs(),
+        execs or NoExecs(),
+        submissions,
+        clock,
+        _node,
+        usage,
+        measured,
+        "edge1",
+        secure=secure,
     )
     rig = Rig(str(folder / "s.sock"), clock, store, events, control, services, takers)
     server = ApiServer(rig.socket, services)

@@ -32,6 +32,7 @@ from . import (
     peers,
     resources,
     reviews,
+    stats,
     submit,
 )
 from .contracts import Services
@@ -190,6 +191,13 @@ def routes(services: Services, hub: Hub, door: doors.Door) -> list[tornado.routi
         (rf"{_CORE}/nodes/(?P<name>[^/]+)", cluster.Nodes),
         *_namespaced("configmaps", cluster.ConfigMaps),
         *_namespaced("secrets", cluster.Secrets),
+        (r"/metrics(?:/(?P<name>probes|resource|cadvisor))?", stats.Metrics),
+        (r"/stats/summary/?", stats.Summary),
+        (r"/apis/metrics\.k8s\.io/v1beta1/nodes", stats.NodeMetrics),
+        (r"/apis/metrics\.k8s\.io/v1beta1/nodes/(?P<name>[^/]+)", stats.NodeMetrics),
+        (r"/apis/metrics\.k8s\.io/v1beta1/pods", stats.PodMetrics),
+        (rf"/apis/metrics\.k8s\.io/v1beta1{_NS}/pods", stats.PodMetrics),
+        (rf"/apis/metrics\.k8s\.io/v1beta1{_POD}", stats.PodMetrics),
         (r"/openapi/v3", openapi.Index),
         (r"/openapi/v3/api/v1", openapi.Document),
         (r"/apis/authorization\.k8s\.io/v1/selfsubjectaccessreviews", reviews.SelfReview),

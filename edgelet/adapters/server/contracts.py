@@ -16,6 +16,7 @@ from ...model.pod import Pod, PodKey
 from ...model.problems import Problem
 from ...model.status import ContainerStatus
 from ...model.submission import Applied, Expect
+from ...model.usage import Report
 from .secure import Secure
 
 
@@ -139,9 +140,24 @@ class Submissions(Protocol):
         ...
 
 
+class Usages(Protocol):
+    """What everything uses."""
+
+    def now(self) -> Report:
+        """One look, without waiting; rates where there was a look before."""
+        ...
+
+    def rates(self) -> Report:
+        """One look with rates; may wait a second for the second look that a rate needs."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
-    """All of it in one value; `group` is the Unix group whose members may view, `secure` the TLS port."""
+    """All of it in one value; `group` is the Unix group whose members may view, `secure` the TLS port.
+
+    `metrics` takes what stands after /metrics/ and gives media type and text.
+    """
 
     store: StatusStore
     events: EventRing
@@ -151,6 +167,8 @@ class Services:
     submissions: Submissions
     clock: ports.Clock
     node: Callable[[], NodeFacts]
+    usage: Usages
+    metrics: Callable[[str], tuple[str, bytes]]
     node_name: str
     group: str = "edgelet"
     secure: Secure | None = None

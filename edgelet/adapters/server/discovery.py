@@ -74,9 +74,9 @@ class Groups(Access):
 class Group(Access):
     """``/apis/GROUP`` and ``/apis/GROUP/VERSION``."""
 
-    async def get(self, group: str, version: str = "") -> None:
+    async def get(self, group: str, version: str | None = None) -> None:
         known, resources = GROUPS.get(group, ("", []))
-        if not known or version not in ("", known):
+        if not known or version not in (None, known):
             raise Refused(statuses.no_such_path())
         if not version:
             self.send({"kind": "APIGroup", "apiVersion": "v1", **_group(group)})
