@@ -1039,6 +1039,10 @@ def test_a_container_of_unknown_state_holds_up_the_next() -> None:
     ]
 
 
+def test_what_runs_is_never_tidied_away() -> None:
+    assert planner.plan(scene(pod(), sandbox(runs(), ended(count=1), runs(count=2)))).actions == ()
+
+
 def test_instances_are_counted_per_container() -> None:
     both = sandbox(ended(), runs(count=1), ended("side"), runs("side", 1))
     assert planner.plan(scene(pod(*TWO), both)).actions == ()
