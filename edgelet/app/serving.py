@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..adapters.logs.reader import LogReader
 from ..adapters.server.api import ApiServer
 from ..adapters.server.contracts import Services
-from . import control, execs, machine, measures, submissions
+from . import configz, control, execs, machine, measures, submissions
 from .node import Node
 from .tls import tls_port
 from .usage import Looks
@@ -53,6 +53,7 @@ def server(agent: Agent) -> ApiServer:
             lambda: _trouble(asked),
         ),
         node_name=base.node.name,
+        config=lambda: configz.shown(base.settings),
         secure=tls_port(base.settings, base.node.name, base.clock.time),
     )
     return ApiServer(base.settings.socket, services, fatal=base.beat.fatal)

@@ -1,4 +1,4 @@
-"""Child process: ``python -m edgelet.adapters.pki.make DIR NOW NAME...`` makes the CA (once) and a serving certificate."""
+"""Child process (`python -m edgelet.adapters.pki.make DIR NOW NAME...`): the CA, once, and a serving certificate."""
 
 from __future__ import annotations
 

@@ -27,6 +27,7 @@ from . import (
     doors,
     exec,
     kubeconfig,
+    kubelet,
     logs,
     openapi,
     peers,
@@ -57,6 +58,8 @@ _Route = tuple[str, type[tornado.web.RequestHandler]]
 
 _CORE = r"/api/v1"
 _NS = r"/namespaces/(?P<namespace>[^/]+)"
+_CONTAINER = r"(?P<namespace>[^/]+)/(?P<name>[^/]+)(?:/[^/]+)?/(?P<container>[^/]+)"
+"""The kubelet's paths may have the pod's uid in the middle."""
 _POD = rf"{_NS}/pods/(?P<name>[^/]+)"
 
 
@@ -193,6 +196,11 @@ def routes(services: Services, hub: Hub, door: doors.Door) -> list[tornado.routi
         *_namespaced("secrets", cluster.Secrets),
         (r"/metrics(?:/(?P<name>probes|resource|cadvisor))?", stats.Metrics),
         (r"/stats/summary/?", stats.Summary),
+        (r"/runningpods/?", kubelet.RunningPods),
+        (r"/configz", kubelet.Configz),
+        (rf"/containerLogs/{_CONTAINER}", kubelet.ContainerLogs),
+        (rf"/exec/{_CONTAINER}", kubelet.KubeletExec),
+        (r"/(?:run|logs|attach|portForward|checkpoint|debug|cri)(?:/.*)?", kubelet.Disabled),
         (r"/apis/metrics\.k8s\.io/v1beta1/nodes", stats.NodeMetrics),
         (r"/apis/metrics\.k8s\.io/v1beta1/nodes/(?P<name>[^/]+)", stats.NodeMetrics),
         (r"/apis/metrics\.k8s\.io/v1beta1/pods", stats.PodMetrics),

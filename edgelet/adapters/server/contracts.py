@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from ... import ports
 from ...engine.recorder import EventRing
@@ -172,3 +172,4 @@ class Services:
     node_name: str
     group: str = "edgelet"
     secure: Secure | None = None
+    config: Callable[[], Mapping[str, Any]] = dict
