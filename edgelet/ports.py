@@ -101,12 +101,14 @@ class Snapshot:
     """All that one source wants at one moment (SET semantics, semantics 1.1.10).
 
     `seen` False = the source could not be read yet: its absence of pods is evidence of nothing.
+    `trouble` says why the source as a whole cannot be read now ("" = it can, or was not tried yet).
     """
 
     source: str
     pods: tuple[Pod, ...] = ()
     problems: tuple[Problem, ...] = ()
     seen: bool = True
+    trouble: str = ""
 
 
 class Source(Protocol):

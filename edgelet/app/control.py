@@ -95,7 +95,7 @@ class Control:
 
 
 def _report(state: SourceState) -> SourceReport:
-    problems = [f"{f.file}: {f.error}" for f in state.files if f.error]
+    problems = [p for p in state.problems if not state.message or (state.message not in p and p not in state.message)]
     return SourceReport(
         name=state.name,
         location=state.location,
@@ -104,6 +104,9 @@ def _report(state: SourceState) -> SourceReport:
         pods=state.pods,
         read_at=state.read_at,
         problems=tuple(problems),
+        tried_at=state.tried_at,
+        from_last_good=state.from_last_good,
+        files=state.files,
     )
 
 

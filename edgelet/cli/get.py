@@ -9,10 +9,9 @@ from typing import Any
 
 from .. import errors
 from . import client as api
-from . import names, printing
+from . import names, printing, sources
 
 Json = dict[str, Any]
-Rows = list[list[str]]
 
 ALIASES = {
     **dict.fromkeys(("pods", "pod", "po"), "pods"),
@@ -56,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     wanted = [name] if slash else args.names
     client = api.connect(args)
     if resource == "sources":
-        return _sources(client, args)
+        return sources.show(client, args)
     if wanted and args.watch and len(wanted) > 1:
         raise Usage("cannot watch several names: give one, or none for all")
     return _Listing(client, args, resource).run(wanted)
@@ -183,25 +182,3 @@ class _Listing:
 
 def _form(output: str) -> Callable[[Json], str]:
     return printing.as_json if output == "json" else printing.as_yaml
-
-
-def _sources(client: api.Client, args: argparse.Namespace) -> int:
-    found = client.get("/apis/edgelet.io/v1/sources")
-    if args.output in ("json", "yaml"):
-        printing.emit(_form(args.output)(found))
-        return 0
-    if args.output == "name":
-        printing.emit("".join(f"source/{source['name']}\n" for source in found["items"]))
-        return 0
-    rows: Rows = [] if args.no_headers else [["NAME", "STATE", "PODS", "LOCATION", "MESSAGE"]]
-    rows += [_source_row(source) for source in found["items"]]
-    printing.emit(printing.Columns().text(rows))
-    for source in found["items"]:
-        for problem in source["problems"]:
-            printing.emit(f"  {problem}\n")
-    return 0
-
-
-def _source_row(source: Json) -> list[str]:
-    state = "Lost" if not source["ok"] else ("Faulty" if source["problems"] else "Good")
-    return [source["name"], state, str(source["pods"]), source["location"] or "<none>", source["message"]]

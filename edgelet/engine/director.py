@@ -65,6 +65,7 @@ class Director:
     def put(self, snapshot: ports.Snapshot) -> None:
         """Replace what one source wants."""
         with self._lock:
+            self._tell_trouble(self._snapshots.get(snapshot.source), snapshot)
             self._snapshots[snapshot.source] = snapshot
             before = self._desired
             self._desired = desired.merge(self._snapshots, self._order)
@@ -134,11 +135,20 @@ class Director:
             pod = self._desired.pods[conflict.key]
             self._recorder.event(ports.EventRef(conflict.key, pod.uid), "Warning", "FailedValidation", str(conflict))
 
+    def _tell_trouble(self, before: ports.Snapshot | None, now: ports.Snapshot) -> None:
+        """A source that is lost, and that is back, are events of the node."""
+        was = before.trouble if before is not None else ""
+        if now.trouble and now.trouble != was:
+            self._recorder.event(self._node, "Warning", "SourceUnavailable", f"source {now.source}: {now.trouble}")
+        elif was and not now.trouble:
+            self._recorder.event(self._node, "Normal", "SourceRecovered", f"source {now.source} is read again")
+
     def _tell_problems(self, before: desired.Desired) -> None:
         """What is wrong with a manifest is an event of the node: the pod may not even exist."""
-        known, conflicts = set(before.problems), {str(c) for c in self._desired.conflicts}
+        known, told = set(before.problems), {str(c) for c in self._desired.conflicts}
+        told |= {snapshot.trouble for snapshot in self._snapshots.values()}
         for problem in self._desired.problems:
-            if problem.warning or problem in known or problem.message in conflicts:
+            if problem.warning or problem in known or problem.message in told:
                 continue
             self._recorder.event(self._node, "Warning", "FailedValidation", str(problem))
 

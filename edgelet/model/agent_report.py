@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .sources import FileState
+
 
 @dataclass(frozen=True, slots=True)
 class SourceReport:
@@ -11,7 +13,8 @@ class SourceReport:
 
     `location` is the directory or URL (no credentials in it); `ok` False = it cannot be read now,
     `message` then says why and what to do.  `problems` are sentences about single manifests.
-    `read_at` is the epoch second of the last successful reading (0 = never).
+    `read_at` and `tried_at` are the epoch seconds of the last successful and of the last reading (0 =
+    never); `from_last_good` = some of what it gives is not what it says now.  `files` is for a directory.
     """
 
     name: str
@@ -21,6 +24,9 @@ class SourceReport:
     pods: int = 0
     read_at: float = 0.0
     problems: tuple[str, ...] = ()
+    tried_at: float = 0.0
+    from_last_good: bool = False
+    files: tuple[FileState, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ class SourceState:
     `location` is the directory or URL (without credentials).  `ok` False = it cannot be read now,
     and `message` says why.  `read_at` / `tried_at` are the epoch seconds of the last successful
     and of the last reading (0 = never).  `from_last_good` = what it gives is not what it says now.
+    `problems` are its errors, without warnings.
     """
 
     name: str

@@ -25,6 +25,7 @@ from edgelet.cli.get import Usage
 from edgelet.cli.main import COMMANDS, main
 from edgelet.model.agent_report import SourceReport
 from edgelet.model.layout import Layout
+from edgelet.model.sources import FileState
 from edgelet.model.status import ContainerStatus, PodStatus, Running, Waiting
 from tests.support.serving import NOW, Rig, pod, running, serving
 from tests.support.sessions import LocalExecs
@@ -166,6 +167,43 @@ def test_sources_show_what_is_wrong_with_them(rig: Rig, edgelet: Edgelet) -> Non
         "  pod.yaml:3: error: spec: x\n"
     )
     assert edgelet("get", "sources", "-o", "name")[1] == "source/file\nsource/http\n"
+
+
+FILES = (
+    FileState("a.yaml", ("default/a-edge1",)),
+    FileState("b.yaml", ("default/b-edge1", "default/c-edge1"), warnings=("b.yaml:2: warning: x", "b.yaml:3: ...")),
+    FileState("d.yaml", ("default/d-edge1",), accepted=False, error="d.yaml:1: error: y", from_last_good=True),
+    FileState("e.yaml", accepted=False, error="e.yaml:1: error: z"),
+    FileState("f.yaml~", accepted=False, skipped="its name does not end in .yaml, .yml or .json"),
+)
+
+
+def test_every_file_of_a_source_has_a_state(rig: Rig, edgelet: Edgelet) -> None:
+    source = SourceReport("file", "/m", pods=4, read_at=NOW, tried_at=NOW + 60, from_last_good=True, files=FILES)
+    rig.control.answer = rig.control.answer.__class__("edge1", "1", sources=(source,))
+    assert edgelet("get", "sources", "-o", "wide")[1] == (
+        "NAME   STATE   PODS   LAST GOOD READ         LAST TRY               LOCATION   MESSAGE\n"
+        "file   Good    4      2023-11-14T22:13:20Z   2023-11-14T22:14:20Z   /m         \n"
+        "\n"
+        "FILE      STATE      PODS                              MESSAGE\n"
+        "a.yaml    Good       default/a-edge1                   \n"
+        "b.yaml    Warned     default/b-edge1,default/c-edge1   b.yaml:2: warning: x (and 1 more)\n"
+        "d.yaml    LastGood   default/d-edge1                   d.yaml:1: error: y\n"
+        "e.yaml    Refused    <none>                            e.yaml:1: error: z\n"
+        "f.yaml~   Skipped    <none>                            its name does not end in .yaml, .yml or .json\n"
+    )
+    (found,) = json.loads(edgelet("get", "sources", "-o", "json")[1])["items"]
+    assert (found["fromLastGood"], found["triedAt"]) == (True, "2023-11-14T22:14:20Z")
+    assert found["files"][2] == {
+        "file": "d.yaml",
+        "pods": ["default/d-edge1"],
+        "accepted": False,
+        "warnings": [],
+        "error": "d.yaml:1: error: y",
+        "fromLastGood": True,
+        "skipped": "",
+    }
+    assert "files" not in json.loads(edgelet("status", "-o", "json")[1])["sources"][0]
 
 
 @pytest.mark.parametrize(

@@ -510,3 +510,15 @@ def test_what_is_wrong_with_a_manifest_is_told_once_as_an_event_of_the_node() ->
     director.put(ports.Snapshot("file", (), (wrong, remark)))
     told = [(e.ref.key, e.reason, e.message) for e in recorder.events]
     assert told == [(PodKey("", "edge1"), "FailedValidation", "web.yaml:3: error: unknown kind")]
+
+
+def test_a_source_that_is_lost_and_comes_back_is_told_as_events_of_the_node() -> None:
+    engine = Engine()
+    lost = ports.Snapshot("file", problems=(Problem("no such directory", file="/m"),), trouble="no such directory")
+    director = engine.director
+    for snapshot in (ports.Snapshot("file"), lost, lost, ports.Snapshot("file"), ports.Snapshot("file")):
+        director.put(snapshot)
+    assert [(e.kind, e.reason, e.message) for e in engine.recorder.events] == [
+        ("Warning", "SourceUnavailable", "source file: no such directory"),
+        ("Normal", "SourceRecovered", "source file is read again"),
+    ]

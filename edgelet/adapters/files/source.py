@@ -330,7 +330,7 @@ class FileSource:
             self._outcome(record)
         settled = book.settle(self._records.values(), self._skipped)
         general = [Problem(text, file=self._root.path) for text in (self._lost, self._kept.trouble) if text]
-        snapshot = Snapshot(self.name, tuple(settled.pods), tuple(general + settled.problems), self._seen)
+        snapshot = Snapshot(self.name, tuple(settled.pods), tuple(general + settled.problems), self._seen, self._lost)
         self._report(snapshot, tuple(settled.states))
         if always or snapshot != self._last:
             self._last = snapshot
@@ -347,7 +347,7 @@ class FileSource:
             read_at=self._state.read_at if self._lost else now,
             tried_at=now,
             from_last_good=bool(self._lost) or any(f.from_last_good for f in files),
-            problems=tuple(str(p) for p in snapshot.problems),
+            problems=tuple(str(p) for p in snapshot.problems if not p.warning),
             files=files,
         )
 

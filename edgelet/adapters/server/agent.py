@@ -12,6 +12,7 @@ from ... import __version__
 from ...engine.store import Entry
 from ...model.agent_report import AgentReport, SourceReport
 from ...model.pod import PodKey
+from ...model.sources import FileState
 from . import objects, params, statuses
 from .base import Access, Refused
 
@@ -81,7 +82,7 @@ class Sources(Access):
 
     async def get(self) -> None:
         sources = self.services.control.report().sources
-        self.send({"kind": "SourceList", "apiVersion": VERSION, "items": [source(s) for s in sources]})
+        self.send({"kind": "SourceList", "apiVersion": VERSION, "items": [_with_files(s) for s in sources]})
 
 
 class Order(Access):
@@ -138,7 +139,26 @@ def source(report: SourceReport) -> Json:
         "message": report.message,
         "pods": report.pods,
         "readAt": objects.timestamp(report.read_at),
+        "triedAt": objects.timestamp(report.tried_at),
+        "fromLastGood": report.from_last_good,
         "problems": list(report.problems),
+    }
+
+
+def _with_files(report: SourceReport) -> Json:
+    """One source and each of its files; there may be thousands."""
+    return {**source(report), "files": [_file(f) for f in report.files]}
+
+
+def _file(state: FileState) -> Json:
+    return {
+        "file": state.file,
+        "pods": list(state.pods),
+        "accepted": state.accepted,
+        "warnings": list(state.warnings),
+        "error": state.error,
+        "fromLastGood": state.from_last_good,
+        "skipped": state.skipped,
     }
 
 

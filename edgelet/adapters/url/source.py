@@ -238,7 +238,9 @@ class UrlSource:
     def _publish(self, always: bool = False) -> None:
         pods = tuple(self._mine(pod) for pod in self._outcome.pods)
         general = tuple(Problem(text, file=self._shown) for text in (self._error, self._store_trouble) if text)
-        snapshot = Snapshot(self.name, pods, general + self._outcome.problems, self._seen)
+        # A reply of which nothing can be used is as good as none.
+        trouble = self._error or ("" if self._outcome.contributes else self._refused())
+        snapshot = Snapshot(self.name, pods, general + self._outcome.problems, self._seen, trouble)
         self._report(snapshot)
         if always or snapshot != self._last:
             self._last = snapshot
@@ -249,18 +251,21 @@ class UrlSource:
         return dataclasses.replace(pod, source=self.name)
 
     def _report(self, snapshot: Snapshot) -> None:
-        refused = next((p.message for p in self._outcome.problems if not p.warning), "")
         self._state = SourceState(
             self.name,
             self._shown,
             ok=not self._error and self._outcome.accepted,
-            message=self._error or refused,
+            message=self._error or self._refused(),
             pods=len(snapshot.pods),
             read_at=self._state.read_at,
             tried_at=self._clock.time(),
             from_last_good=bool(snapshot.pods) and (not self._seen or self._outcome.kept or bool(self._error)),
-            problems=tuple(str(p) for p in snapshot.problems),
+            problems=tuple(str(p) for p in snapshot.problems if not p.warning),
         )
+
+    def _refused(self) -> str:
+        """The first mistake of the newest reply, "" if it has none."""
+        return next((p.message for p in self._outcome.problems if not p.warning), "")
 
     def _save(self) -> None:
         """After the snapshot, as a slow disk must not hold up a pod; what fails is tried again."""
