@@ -128,6 +128,7 @@ class Prober:
         """See ports.Probes."""
         with self._lock:
             old = self._pods.pop(key, {})
+            remembered = any(t.container_id in self._before for t in targets)
             new = {t.container.name: self._keep(old.get(t.container.name), t) for t in targets}
             if new:
                 self._pods[key] = new
@@ -140,6 +141,8 @@ class Prober:
         if changed:
             self._save()
             self._loop.poke()
+        if remembered:
+            self._wake(key)  # what was known before the restart is a verdict that no try will announce
 
     def verdicts(self, key: PodKey) -> Mapping[str, ports.Verdict]:
         """See ports.Probes."""

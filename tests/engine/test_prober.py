@@ -304,6 +304,7 @@ def test_verdicts_survive_the_agent() -> None:
     bench = Bench(results)
     bench.sync(bench.target(age=500, startup=Probe(CHECK), readiness=Probe(CHECK)))
     assert bench.verdict() == ports.Verdict("id1", started=True, ready=True)
+    assert bench.woken == [KEY], "no try will announce what is known already"
     assert results.kept == {"id1": (True, True), "other": (True, False)}, "the other is still to be adopted"
     for _ in range(3):
         bench.turn()
