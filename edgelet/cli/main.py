@@ -25,6 +25,7 @@ COMMANDS = {
     "stop": "stop a pod and keep it stopped, over reboots too",
     "start": "end a stop: the pod runs again",
     "kubeconfig": "print what kubectl needs to reach this agent",
+    "support": "write one archive to send home, without secrets",
     "status": "how the agent, Podman, the sources and the pods are doing",
 }
 """Each command is a module of this package (`orders` for three of them) with add_parser and run."""
