@@ -104,8 +104,17 @@ class Machine:
 
     def _words(self, channel: Path) -> list[str]:
         # Nice: software emulation takes all it can get, and the tests of everybody else run beside it.
+        # It dies with this process, however that ends.
         return [
-            *("nice", "-n", os.environ.get("EDGELET_VM_NICE", "5"), "qemu-system-x86_64"),
+            *(
+                "setpriv",
+                "--pdeathsig",
+                "KILL",
+                "nice",
+                "-n",
+                os.environ.get("EDGELET_VM_NICE", "5"),
+                "qemu-system-x86_64",
+            ),
             *("-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max"),
             *("-smp", str(self.cpus), "-m", str(self.memory), "-nic", "none", "-display", "none", "-no-reboot"),
             *("-kernel", str(self.image / "vmlinuz"), "-initrd", str(self.image / "initrd.img")),
