@@ -217,8 +217,8 @@ def _engine(base: Base, order: tuple[str, ...]) -> Engine:
     for complaint in loaded.complaints:
         log.warning("%s", complaint)
     states = States(states_store, loaded.entries, base.boot_id)
-    observer = Observer(base.calls, base.clock, exits, wake, lambda: _listed(late[0], base, states))
-    puller = Puller(base.calls, base.clock, base.events, workers.pulled)
+    observer = Observer(base.calls, base.clock, exits, wake, lambda: _listed(late[0], base, states), base.beat.fatal)
+    puller = Puller(base.calls, base.clock, base.events, workers.pulled, base.beat.fatal)
     runner = OciExec(os.path.join(base.settings.run_dir, "exec"))
     results = ProbeResults(os.path.join(base.settings.run_dir, "probes.json"))
     prober = Prober(base.clock, runner, base.events, wake, results=results, fatal=base.beat.fatal)

@@ -50,13 +50,18 @@ class Observer:
         exits: Exits,
         wake: ports.Wake,
         listed: Callable[[], None] = lambda: None,
+        fatal: Callable[[str], None] = lambda message: None,
     ) -> None:
-        """`listed` is called, from the observer's thread, after each full list that succeeded."""
+        """`listed` is called, from the observer's thread, after each full list that succeeded.
+
+        `fatal` is told when that thread ends although it must not.
+        """
         self._runtime = runtime
         self._clock = clock
         self._exits = exits
         self._wake = wake
         self._listed = listed
+        self._fatal = fatal
         self._lock = threading.Lock()
         self._pods: dict[PodKey, ObservedPod] = {}
         self._touched: dict[PodKey, int] = {}
@@ -216,6 +221,13 @@ class Observer:
         self._thread.join(10)
 
     def _run(self) -> None:
+        try:
+            self._loop()
+        except Exception as error:  # guard
+            log.critical("the observer has ended; this is a fault in edgelet", exc_info=True)
+            self._fatal(f"the observer has ended: {error}")
+
+    def _loop(self) -> None:
         delay = 0.0
         while not self._stop.is_set():
             self._again.wait(delay)

@@ -37,11 +37,20 @@ Deliver = Callable[[PodKey, str, str, Pull], None]
 class Puller:
     """Checks and pulls images; bounded because each container asks at most once at a time."""
 
-    def __init__(self, runtime: ports.Runtime, clock: ports.Clock, recorder: ports.Recorder, deliver: Deliver) -> None:
+    def __init__(
+        self,
+        runtime: ports.Runtime,
+        clock: ports.Clock,
+        recorder: ports.Recorder,
+        deliver: Deliver,
+        fatal: Callable[[str], None] = lambda message: None,
+    ) -> None:
+        """`fatal` is told when the thread ends although it must not."""
         self._runtime = runtime
         self._clock = clock
         self._recorder = recorder
         self._deliver = deliver
+        self._fatal = fatal
         self._queue: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="puller", daemon=True)
 
@@ -68,9 +77,13 @@ class Puller:
         return Pull(PullState.PULLING, at=self._clock.monotonic())
 
     def _run(self) -> None:
-        while (request := self._queue.get()) is not None:
-            result = self.pull(request)
-            self._deliver(request.key, request.config_hash, request.container.name, result)
+        try:
+            while (request := self._queue.get()) is not None:
+                result = self.pull(request)
+                self._deliver(request.key, request.config_hash, request.container.name, result)
+        except Exception as error:  # guard
+            log.critical("the puller has ended; this is a fault in edgelet", exc_info=True)
+            self._fatal(f"the puller has ended: {error}")
 
     def pull(self, request: Request) -> Pull:
         """Pull now; the answer says how it went. A present image serves when the registry does not."""

@@ -286,3 +286,16 @@ def test_a_disk_that_is_full_stops_no_pod() -> None:
     states.drop("uid-a")
     assert states.uids() == frozenset()
     assert memories.load(memories.dump(memory()), "boot-1") == memory()
+
+
+def test_a_fault_in_the_observer_is_told_and_not_silent() -> None:
+    told: list[str] = []
+    clock = fakes.FakeClock()
+
+    def listed() -> None:
+        raise ValueError("no such thing")
+
+    found = Observer(fakes.FakeRuntime(clock), clock, FakeExits(), lambda key: None, listed, told.append)
+    found.start()
+    found.stop()
+    assert told == ["the observer has ended: no such thing"]

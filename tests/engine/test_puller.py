@@ -10,6 +10,7 @@ import pytest
 from edgelet import errors, ports
 from edgelet.core.memory import Pull, PullState
 from edgelet.engine.puller import Puller, Request
+from edgelet.model.observed import Image
 from edgelet.model.pod import Container
 from tests import fakes
 from tests.core.scenes import KEY
@@ -126,3 +127,19 @@ def test_its_thread_pulls_one_after_the_other_and_ends(bench: Bench) -> None:
         ("app", PullState.READY),
         ("app", PullState.FAILED),
     ]
+
+
+def test_a_fault_in_the_puller_is_told_and_not_silent() -> None:
+    told: list[str] = []
+    clock = fakes.FakeClock()
+    runtime = fakes.FakeRuntime(clock)
+
+    def broken(reference: str) -> Image:
+        raise ValueError(f"no such thing as {reference}")
+
+    runtime.pull = broken  # type: ignore[method-assign]
+    puller = Puller(runtime, clock, fakes.FakeRecorder(), lambda *_: None, told.append)
+    puller.start()
+    puller.request(Request(KEY, "1-a", Container("c", "localhost/x:1", pull_policy="Always"), ports.EventRef(KEY, "u")))
+    puller.stop()
+    assert told == ["the puller has ended: no such thing as localhost/x:1"]
