@@ -10,7 +10,7 @@ VM    ?= bookworm
 export MALLOC_ARENA_MAX ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench saves mutants deb vm test-vm clean
+.PHONY: help setup run test check bench saves mutants deb binary vm test-vm test-podman5 clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,14 +47,23 @@ mutants: $(VENV)/.dev ## break edgelet/core/ in many small ways; fails when the 
 	nice -n 10 $(PY) -m tests.mutants $(ARGS)
 
 deb: $(VENV)/.installed ## dist/edgelet_VERSION_all.deb; lintian looks at it where it is installed
-	systemd/debian/build
+	PYTHON=$(abspath $(PY)) systemd/debian/build
 	@if command -v lintian >/dev/null; then lintian --fail-on error dist/edgelet_*_all.deb; fi
+
+binary: $(VENV)/.installed ## dist/edgelet, one executable that needs no Python, and dist/edgelet.pyz (Debian 12)
+	PYTHON=$(abspath $(PY)) systemd/binary/build
 
 vm: deb ## boot a virtual machine with the package in it and open a shell there; VM=trixie for Debian 13
 	$(PY) -m tests.vm.shell $(VM)
 
-test-vm: deb ## the tests of the real target, in a virtual machine (as root; slow: software emulation)
+test-binary: $(VENV)/.installed ## dist/edgelet, one executable that needs no Python, and dist/edgelet.pyz (Debian 12)
+	PYTHON=$(abspath $(PY)) systemd/binary/build
+
+vm: deb ## the tests of the real target, in a virtual machine (as root; slow: software emulation)
 	EDGELET_VM=$(VM) $(PY) -m pytest tests/vm --timeout 1800 $(ARGS)
+
+test-podman5: $(VENV)/.dev ## contract suite and ten end-to-end tests with Debian 13's Podman, in a root of its own (as root)
+	nice -n 5 tests/podman5.sh $(ARGS)
 
 clean: ## stop the demo's pods and remove all that this Makefile made
 	@if [ -x $(PY) ] && [ -e .run ]; then $(PY) -m edgelet.demo clean; fi

@@ -1,6 +1,6 @@
 """`make vm`: boots a machine with the package in it and runs what is typed, a line at a time; end of input ends it.
 
-    python -m tests.vm.shell [bookworm|trixie]        EDGELET_DEB: the package, dist/'s newest otherwise
+python -m tests.vm.shell [bookworm|trixie]        EDGELET_DEB: the package, dist/'s newest otherwise
 """
 
 from __future__ import annotations
@@ -31,16 +31,18 @@ def package() -> Path:
 def main(suite: str) -> int:
     """Boot, install, run lines of standard input."""
     image = subprocess.run([HERE / "build.sh", suite], check=True, stdout=subprocess.PIPE).stdout.decode().strip()
-    with tempfile.TemporaryDirectory(prefix="edgelet-vm-") as directory:
-        with machine.Machine(Path(image), Path(directory)) as vm:
-            print(f"up after {vm.boot():.0f} s; console: {vm.console}", flush=True)
-            vm.run(f"podman import --change 'ENV PATH=/bin' - {IMAGE}", stdin=image_tar(), timeout=300)
-            vm.put("/root/edgelet.deb", package().read_bytes())
-            print(vm.run("dpkg -i /root/edgelet.deb", timeout=600).out, flush=True)
-            print(f"image {IMAGE}; manifests go to /etc/kubernetes/manifests", flush=True)
-            for line in sys.stdin:
-                result = vm.run(line, timeout=LINE_SECONDS, check=False)
-                print(f"{result.out}{result.err}[{result.code}]", flush=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="edgelet-vm-") as directory,
+        machine.Machine(Path(image), Path(directory)) as vm,
+    ):
+        print(f"up after {vm.boot():.0f} s; console: {vm.console}", flush=True)
+        vm.run(f"podman import --change 'ENV PATH=/bin' - {IMAGE}", stdin=image_tar(), timeout=300)
+        vm.put("/root/edgelet.deb", package().read_bytes())
+        print(vm.run("dpkg -i /root/edgelet.deb", timeout=600).out, flush=True)
+        print(f"image {IMAGE}; manifests go to /etc/kubernetes/manifests", flush=True)
+        for line in sys.stdin:
+            result = vm.run(line, timeout=LINE_SECONDS, check=False)
+            print(f"{result.out}{result.err}[{result.code}]", flush=True)
     return 0
 
 
