@@ -23,6 +23,8 @@ ROWS: dict[str, Callable[[Rig, int], Iterator[Row]]] = {
     "memory": weight.memory,
     "exec": weight.exec_probe,
     "cpu": weight.idle_cpu,
+    "planning": weight.planning,
+    "soak": weight.soak,
     "written": weight.written,
 }
 

@@ -179,6 +179,49 @@ def _bare_for(rig: Rig, inspected: dict[str, object], runs: int) -> float:
     return median(found)
 
 
+def planning(rig: Rig, runs: int) -> Iterator[Row]:
+    """CPU of one full pass over 1000 pods in sync on the fake runtime, and how it grows from 10."""
+    from tests import bench_planning
+
+    small = bench_planning.measure(10, rounds=200)
+    large = bench_planning.measure(1000, rounds=max(runs, 5))
+    yield Row("plan of 1000 pods in sync (CPU)", large[0] * 1000, 50.0, "ms")
+    yield Row("full pass over 1000 pods in sync (CPU)", large[1] * 1000, 50.0, "ms")
+    how = "2x of linear: caches hold ten pods better than a thousand"
+    yield Row("planning, per pod: 1000 pods beside 10", large[0] / 1000 / (small[0] / 10), 2.0, "ratio", how)
+
+
+def soak(rig: Rig, runs: int) -> Iterator[Row]:
+    """Growth of the agent over five minutes of probes and crashes: memory, threads and descriptors."""
+    rig.start_agent()
+    for i in range(5):
+        rig.put(f"s{i}.yaml", probed(f"bench-s{i}", rig, period=1))
+        rig.put(f"c{i}.yaml", pod(f"bench-c{i}", rig, grace=0, script="sleep 2; exit 1"))
+    time.sleep(90)
+    agent = rig.agent
+    if agent is None:
+        return
+    before = _held(agent.pid)
+    time.sleep(300)
+    after = _held(agent.pid)
+    rig.clear()
+    rig.stop_agent()
+    what = ", ".join(
+        f"{n} {b:.1f} -> {a:.1f}" for n, b, a in zip(("PSS", "threads", "fds"), before, after, strict=True)
+    )
+    yield Row(
+        "growth of the agent's memory over 5 min of probes and crashes",
+        max(after[0] - before[0], 0.001),
+        1.0,
+        "MB",
+        what,
+    )
+
+
+def _held(pid: int) -> tuple[float, int, int]:
+    return pss(pid), len(os.listdir(f"/proc/{pid}/task")), len(os.listdir(f"/proc/{pid}/fd"))
+
+
 def written(rig: Rig, runs: int) -> Iterator[Row]:
     """Bytes a day that agent, Podman and conmon write with 10 probed pods, idle, from five minutes."""
     rig.start_agent()
