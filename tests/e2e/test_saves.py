@@ -154,14 +154,15 @@ def play(scene: Scene, number: int) -> None:
         how = editors.slow_upload if scene.cut else chance.choice(kinds)
         scene.save(how, changed=not idle)
         time.sleep(chance.choice((0.0, 0.1, 0.8)) * chance.random())
-    if chance.random() < 0.1:
-        scene.cut_off(chance)
     if killed:
         scene.agent.start()
     if idle:
         time.sleep(QUIET)
     scene.settle()
-    if scene.cut:
+    if chance.random() < 0.1:
+        # Only now: a whole file that is cut a millisecond later cannot have been read by anybody.
+        scene.cut_off(chance)
+        scene.settle()
         scene.save(editors.slow_upload, changed=False)
 
 

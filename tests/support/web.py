@@ -5,6 +5,7 @@ What it answers is a value: bytes to send, pauses between them, and how it ends.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import socket
 import ssl
@@ -113,6 +114,12 @@ class WebServer:
             one.close()
         for thread in self._threads:
             thread.join(10)
+
+    def hang_up(self) -> None:
+        """End every open connection, so that the next request makes a new one."""
+        for one in list(self._open):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
 
     def _start(self, run: Callable[[], None]) -> None:
         thread = threading.Thread(target=run, daemon=True, name="test-web-server")
