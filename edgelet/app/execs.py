@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from .. import errors, ports
+from ..adapters import attach
 from ..engine.director import Director
 from ..engine.observer import Observer
 from ..model.observed import ObservedContainer
@@ -66,6 +67,18 @@ class Execs:
         return self._runner.begin_interactive(
             _target(key, observed.uid, spec or Container(container, instance.image), instance), command, tty, stdin
         )
+
+
+    def attach(self, key: PodKey, container: str, stdin: bool) -> Handle:
+        """The container's own input and output. Raises errors.NotFound or errors.ExecError."""
+        observed = self._observer.get(key)
+        instance = observed.newest(container) if observed else None
+        if observed is None or instance is None or not instance.running:
+            raise errors.NotFound(f"container {container} of pod {key} is not running")
+        pod = self._director.pod(key)
+        spec = pod.container(container) if pod else None
+        wanted = stdin and spec is not None and spec.stdin
+        return attach.attach(instance.oci_config, instance.pid, spec is not None and spec.tty, wanted)
 
 
 def _target(key: PodKey, uid: str, container: Container, instance: ObservedContainer) -> ports.Target:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 from tests.e2e.agent import Agent
@@ -96,3 +97,28 @@ def test_what_is_used_agrees_with_the_control_groups_and_podman(agent: Agent) ->
 def _container(agent: Agent) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = agent.get("/stats/summary")["pods"][0]["containers"][0]
     return found
+
+
+def test_attach_shows_output_takes_input_and_ends_nothing(agent: Agent) -> None:
+    serve(agent)
+    kubectl = Kubectl(agent)
+    echo = 'while read -r line; do echo "got $line"; [ "$line" = end ] && exit 3; done'
+    agent.write(pod("web", container(command=["sh", "-c", echo], stdin=True), restartPolicy="Never"))
+    agent.wait_ready("web")
+    done = kubectl("attach", "-i", "web-n1", given="one\nend\n")
+    assert done.stdout == "got one\ngot end\n"
+    state = (
+        agent.wait("its end", lambda: agent.phase("web") == "Failed") and agent.status("web")["containerStatuses"][0]
+    )
+    assert state["state"]["terminated"]["exitCode"] == 3
+    count = "i=0; trap 'exit 0' TERM; while :; do i=$((i+1)); echo $i; echo e$i >&2; sleep 0.2; done"
+    agent.write(pod("loud", container(command=["sh", "-c", count])))
+    agent.wait_ready("loud")
+    watcher = subprocess.Popen(
+        ["kubectl", "attach", "loud-n1"], env=kubectl.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert watcher.stdout is not None
+    assert watcher.stdout.readline().strip().isdigit()
+    watcher.kill()
+    watcher.wait(10)
+    assert agent.ready("loud")

@@ -97,6 +97,10 @@ class NoExecs:
         """See contracts.Execs."""
         raise errors.ExecError("cannot execute: nothing here")
 
+    def attach(self, key: PodKey, container: str, stdin: bool) -> Session:
+        """See contracts.Execs."""
+        raise errors.ExecError("cannot attach: nothing here")
+
 
 class Takers:
     """The sink of the submitted pods, and the director: at once, what is wanted is Pending in the store."""

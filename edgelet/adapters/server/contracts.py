@@ -111,6 +111,10 @@ class Execs(Protocol):
         """Start argv. Raises errors.NotFound (not running) or errors.ExecError; may take some 50 ms."""
         ...
 
+    def attach(self, key: PodKey, container: str, stdin: bool) -> Session:
+        """The container's own input and output; letting go ends nothing. Raises as `begin` does."""
+        ...
+
 
 class Submissions(Protocol):
     """The pods that were given through the API, and whose all others are. May wait for the disk."""

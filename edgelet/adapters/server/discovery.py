@@ -27,6 +27,7 @@ CORE: list[Json] = [
     _resource("namespaces", "namespace", "Namespace", READ, "ns", namespaced=False),
     _resource("nodes", "node", "Node", READ, "no", namespaced=False),
     {**_resource("pods", "pod", "Pod", ALL, "po"), "categories": ["all"]},
+    _resource("pods/attach", "", "PodAttachOptions", ["create", "get"]),
     _resource("pods/exec", "", "PodExecOptions", ["create", "get"]),
     _resource("pods/log", "", "Pod", ["get"]),
     _resource("secrets", "secret", "Secret", READ),

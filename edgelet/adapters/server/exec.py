@@ -89,8 +89,7 @@ class Exec(Access, tornado.websocket.WebSocketHandler):
         """The container meant, after all that can be refused before the upgrade."""
         entry = choose.pod(self.services.store, self._key)
         status = choose.container(entry, self.param("container"))
-        if not self.get_query_arguments("command", strip=False):
-            raise Refused(statuses.failure(400, "you must specify at least 1 command for the container"))
+        self._check_command()
         if not isinstance(status.state, Running):
             raise Refused(statuses.failure(400, f'container "{status.name}" of pod {self._key.name} is not running'))
         offered = self.request.headers.get("Sec-WebSocket-Protocol", "")
@@ -100,6 +99,10 @@ class Exec(Access, tornado.websocket.WebSocketHandler):
             raise Refused(statuses.failure(429, f"cannot execute: {SESSIONS} commands are being executed already"))
         self._ready = asyncio.Event()
         return status.name
+
+    def _check_command(self) -> None:
+        if not self.get_query_arguments("command", strip=False):
+            raise Refused(statuses.failure(400, "you must specify at least 1 command for the container"))
 
     async def _run(self) -> dict[str, Any]:
         try:
@@ -125,18 +128,29 @@ class Exec(Access, tornado.websocket.WebSocketHandler):
             self._closed = True
 
 
+class Attach(Exec):
+    """``.../attach``: the container's own input and output, from now on."""
+
+    resource = "pods/attach"
+
+    def _check_command(self) -> None:
+        """There is none."""
+
+    async def _begin(self) -> Session:
+        stdin = params.flag(self.param, "stdin")
+        return await asyncio.to_thread(self.services.execs.attach, self._key, self._container, stdin)
+
+
 class NotServed(Access):
-    """``.../attach`` and ``.../portforward``: refused, with what to do instead."""
+    """``.../portforward``: refused, with what to do instead."""
 
     resource = "pods"
 
     def verb(self) -> str:
         return "create"
 
-    async def get(self, namespace: str, name: str, what: str) -> None:
+    async def get(self, namespace: str, name: str) -> None:
         entry = choose.pod(self.services.store, PodKey(namespace, name))
-        if what == "attach":
-            raise Refused(statuses.failure(400, f"attach is not served: use kubectl logs -f {name}, or kubectl exec"))
         ip = next(iter(entry.status.ips), "POD-IP")
         said = f"port-forward is not served: use ssh -L LOCAL-PORT:{ip}:POD-PORT to {self.services.node_name}"
         raise Refused(statuses.failure(400, said))
