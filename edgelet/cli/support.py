@@ -65,7 +65,7 @@ def add_parser(subparsers: Any) -> None:
     """Add `support`."""
     text = "write one archive to send home: status, events, logs, configuration and machine facts, without secrets"
     parser = subparsers.add_parser("support", help=text, description=text, allow_abbrev=False)
-    parser.add_argument("-o", "--output", default="", metavar="FILE", help="where to (- = standard output)")
+    parser.add_argument("--file", default="", metavar="FILE", help="where to (- = standard output)")
     parser.add_argument("--log", default="", metavar="FILE", help="log of the agent where it is not in the journal")
     api.add_socket(parser)
 
@@ -74,10 +74,10 @@ def run(args: argparse.Namespace) -> int:
     """Collect and write."""
     name = f"edgelet-support-{platform.node()}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
     data = archive(name, _parts(args))
-    if args.output == "-":
+    if args.file == "-":
         sys.stdout.buffer.write(data)
         return 0
-    path = args.output or f"{name}.tar.gz"
+    path = args.file or f"{name}.tar.gz"
     try:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(data)

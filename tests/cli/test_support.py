@@ -33,7 +33,7 @@ def test_the_archive_holds_what_a_helper_asks_for(tmp_path: Path, monkeypatch: p
     out = tmp_path / "out.tar.gz"
     with serving(tmp_path) as rig:
         rig.store.put(pod(), running())
-        assert main(["--socket", rig.socket, "support", "-o", str(out)]) == 0
+        assert main(["--socket", rig.socket, "support", "--file", str(out)]) == 0
     assert out.stat().st_mode & 0o777 == 0o600
     found = files(out)
     assert json.loads(found["pods.json"])["items"][0]["metadata"]["name"] == "web-edge1"
@@ -46,7 +46,7 @@ def test_the_archive_holds_what_a_helper_asks_for(tmp_path: Path, monkeypatch: p
 def test_without_an_agent_the_rest_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(support, "COMMANDS", {})
     out = tmp_path / "out.tar.gz"
-    assert main(["--socket", str(tmp_path / "none"), "support", "-o", str(out)]) == 0
+    assert main(["--socket", str(tmp_path / "none"), "support", "--file", str(out)]) == 0
     found = files(out)
     assert "it is not running" in found["status.json"]
     assert "Linux" in found["files/proc/version"]
