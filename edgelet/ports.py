@@ -87,6 +87,13 @@ class Volumes(Protocol):
         """Set up what `container` mounts (idempotent) and resolve it. Raises VolumeError."""
         ...
 
+    def message_file(self, pod: Pod, container: Container, restart_count: int) -> Bind:
+        """A fresh file for an instance's termination message (semantics 3.14.1); those of instances long gone go.
+
+        Raises VolumeError.
+        """
+        ...
+
     def remove(self, uid: str) -> None:
         """Unmount and delete all data of the pod with that uid; none is success. Raises StateError."""
         ...

@@ -430,6 +430,11 @@ class FakeVolumes:
         self.data.add(pod.uid)
         return tuple(_bind(pod, m.volume, m.mount_path, m.read_only) for m in container.mounts)
 
+    def message_file(self, pod: Pod, container: Container, restart_count: int) -> Bind:
+        """See ports.Volumes."""
+        self.data.add(pod.uid)
+        return Bind(f"/data/{pod.uid}/{container.name}/{restart_count:08x}", container.termination_message_path)
+
     def remove(self, uid: str) -> None:
         """See ports.Volumes."""
         if self.remove_fails is not None:

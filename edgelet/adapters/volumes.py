@@ -37,6 +37,20 @@ class HostVolumes:
         """See ports.Volumes."""
         return tuple(self._bind(pod, container, i, m) for i, m in enumerate(container.mounts))
 
+    def message_file(self, pod: Pod, container: Container, restart_count: int) -> Bind:
+        """See ports.Volumes. The file is another one each time: a container that still ends may hold the old one."""
+        path = self._layout.message_file(pod.uid, container.name, restart_count)
+        try:
+            _forget_messages(os.path.dirname(path), restart_count)
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666))
+            os.chmod(path, 0o666)  # whatever the umask: the container may run as anybody
+        except OSError as error:
+            raise errors.VolumeError(
+                f"cannot create the termination message file of container {container.name}: {error}",
+                reason="CreateContainerConfigError",
+            ) from error
+        return Bind(path, container.termination_message_path, kind="file")
+
     def remove(self, uid: str) -> None:
         """See ports.Volumes."""
         if uid in ("", ".", "..") or "/" in uid:
@@ -92,6 +106,18 @@ class HostVolumes:
         if source.medium == "Memory" and not os.path.ismount(path):
             _mount_tmpfs(path, _tmpfs_size(pod, source, self._memory))
         return path
+
+
+# ---- termination messages -------------------------------------------------------------------
+
+
+def _forget_messages(directory: str, count: int) -> None:
+    """Make the directory; keep the message of the instance before `count`, which may still be shown."""
+    os.makedirs(directory, exist_ok=True)
+    kept = f"{count - 1:08x}" if count else ""
+    for name in os.listdir(directory):
+        if name != kept:
+            os.unlink(os.path.join(directory, name))
 
 
 # ---- emptyDir -------------------------------------------------------------------------------

@@ -19,6 +19,10 @@ class PodData:
         """See ports.Volumes."""
         return self._volumes.binds(pod, container)
 
+    def message_file(self, pod: Pod, container: Container, restart_count: int) -> Bind:
+        """See ports.Volumes."""
+        return self._volumes.message_file(pod, container, restart_count)
+
     def remove(self, uid: str) -> None:
         """See ports.Volumes."""
         self._volumes.remove(uid)

@@ -13,6 +13,7 @@ from ..adapters import podman
 from ..adapters.event_file import EventFile
 from ..adapters.exits import CONMON_DIED, ExitWatcher
 from ..adapters.files import FileSource
+from ..adapters.logs import last_words
 from ..adapters.logs.rotation import LogRotator, Policy
 from ..adapters.probe_results import ProbeResults
 from ..adapters.runtime_exec import OciExec
@@ -172,6 +173,7 @@ def _base(settings: config.Settings) -> Base:
         boot_id=boot_id,
         facts=podman.facts(host),
         warn=_warner(events),
+        message=last_words.read,
     )
     return Base(
         settings=settings,
@@ -212,12 +214,16 @@ def _engine(base: Base, order: tuple[str, ...]) -> Engine:
         observer.exited(container_id, code, how)
 
     exits = ExitWatcher(exited, fatal=base.beat.fatal)
-    states_store = durable.Store(base.layout.states_dir)
-    loaded = states_store.load()
-    for complaint in loaded.complaints:
-        log.warning("%s", complaint)
-    states = States(states_store, loaded.entries, base.boot_id)
-    observer = Observer(base.calls, base.clock, exits, wake, lambda: _listed(late[0], base, states), base.beat.fatal)
+    states = _states(base)
+    observer = Observer(
+        base.calls,
+        base.clock,
+        exits,
+        wake,
+        lambda: _listed(late[0], base, states),
+        base.beat.fatal,
+        last_words.read,
+    )
     puller = Puller(base.calls, base.clock, base.events, workers.pulled, base.beat.fatal)
     runner = OciExec(os.path.join(base.settings.run_dir, "exec"))
     results = ProbeResults(os.path.join(base.settings.run_dir, "probes.json"))
@@ -241,6 +247,14 @@ def _engine(base: Base, order: tuple[str, ...]) -> Engine:
     holds = HoldFile(os.path.join(base.settings.root_dir, "holds"))
     late.append(Director(order, workers, observer, base.events, holds, base.node.name))
     return Engine(workers, exits, observer, late[0], puller, prober, runner, states)
+
+
+def _states(base: Base) -> States:
+    store = durable.Store(base.layout.states_dir)
+    loaded = store.load()
+    for complaint in loaded.complaints:
+        log.warning("%s", complaint)
+    return States(store, loaded.entries, base.boot_id)
 
 
 def _listed(director: Director, base: Base, states: States) -> None:

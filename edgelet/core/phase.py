@@ -20,6 +20,9 @@ from . import conditions, qos, restart, summary, text
 from .memory import PodMemory
 from .view import Look, View, abandoned, finished, over, view
 
+MESSAGES = 12_288
+"""Bytes of all termination messages of a pod, shared evenly among its containers (3.14.4)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -73,12 +76,13 @@ def _container(facts: Facts, seen: View, look: Look) -> ContainerStatus:
     known = facts.memory.of(look.container.name)
     look = _treated_as_done(seen, look)
     state = _state(facts, seen, look)
+    last = _last(facts, look, state)
     started = _started(facts, look)
     return ContainerStatus(
         name=look.container.name,
         image=look.container.image,
-        state=state,
-        last_state=_last(facts, look, state),
+        state=_cut(facts.pod, state) if isinstance(state, Terminated) else state,
+        last_state=_cut(facts.pod, last) if last is not None else None,
         ready=_ready(facts, look, started),
         started=started,
         restart_count=max(known.restart_count, known.base, 0),
@@ -86,6 +90,13 @@ def _container(facts: Facts, seen: View, look: Look) -> ContainerStatus:
         container_id=f"podman://{look.instance.id}" if look.instance else "",
         log_path=look.instance.log_path if look.instance else "",
     )
+
+
+def _cut(pod: Pod, end: Terminated) -> Terminated:
+    """With no more of its message than its share of what a pod may say (3.14.4)."""
+    share = MESSAGES // len(pod.all_containers)
+    data = end.message.encode()
+    return end if len(data) <= share else replace(end, message=data[:share].decode(errors="ignore"))
 
 
 def _treated_as_done(seen: View, look: Look) -> Look:

@@ -50,7 +50,7 @@ def ended(instance: ObservedContainer, memory: ContainerMemory) -> Terminated | 
         reason=_reason(instance, code),
         started_at=instance.started_at,
         finished_at=instance.finished_at,
-        message=instance.message or instance.error,
+        message=": ".join(part for part in (instance.error, instance.message) if part),  # 3.14.2
         container_id=instance.id,
     )
 

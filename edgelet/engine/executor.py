@@ -8,6 +8,7 @@ state; any other RuntimeFailure goes up to the reconciler, which backs off and o
 from __future__ import annotations
 
 import logging
+import os.path
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -16,7 +17,7 @@ from ..core import backoff, nonroot, stopping
 from ..core import memory as memories
 from ..core.memory import PodMemory, Pull, PullState, StartError
 from ..model.actions import Action, Verb
-from ..model.observed import ObservedPod
+from ..model.observed import Bind, ObservedPod
 from ..model.pod import Container, Pod
 from ..model.status import Waiting
 from . import observer, puller
@@ -112,7 +113,7 @@ class Executor:
         try:
             if why := self._root_refused(pod, container):
                 return self._not_made(local, container, "CreateContainerConfigError", "Failed", f"Error: {why}")
-            binds = self._t.volumes.binds(pod, container)
+            binds = self._binds(pod, container, action.number)
             made = self._t.runtime.create_container(local.observed, pod, container, action.number, binds)
         except errors.ImageMissing:
             return local.with_pull(pod.config_hash, container.name, self._missing(local, container))
@@ -125,6 +126,14 @@ class Executor:
             self._event(local, "Normal", "Pulled", puller.present(container.image), container.name)
         self._event(local, "Normal", "Created", "Container created", container.name)
         return self._saw(local, observer.with_container(local.observed, made))
+
+    def _binds(self, pod: Pod, container: Container, number: int) -> tuple[Bind, ...]:
+        """What an instance mounts; a volume at the message's path takes its place. Raises VolumeError."""
+        binds = self._t.volumes.binds(pod, container)
+        path = container.termination_message_path
+        if not path or any(os.path.normpath(b.target) == os.path.normpath(path) for b in binds):
+            return binds
+        return (*binds, self._t.volumes.message_file(pod, container, number))
 
     def _root_refused(self, pod: Pod, container: Container) -> str:
         """Why runAsNonRoot forbids this start ("" = it does not). Raises ImageMissing: its user is not known."""

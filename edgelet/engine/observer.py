@@ -51,10 +51,12 @@ class Observer:
         wake: ports.Wake,
         listed: Callable[[], None] = lambda: None,
         fatal: Callable[[str], None] = lambda message: None,
+        message: Callable[[ObservedContainer], str] = lambda ended: "",
     ) -> None:
         """`listed` is called, from the observer's thread, after each full list that succeeded.
 
-        `fatal` is told when that thread ends although it must not.
+        `fatal` is told when that thread ends although it must not.  `message` reads what a container that has
+        ended left (3.14): it is told together with the exit, not a call to Podman later.
         """
         self._runtime = runtime
         self._clock = clock
@@ -62,6 +64,7 @@ class Observer:
         self._wake = wake
         self._listed = listed
         self._fatal = fatal
+        self._message = message
         self._lock = threading.Lock()
         self._pods: dict[PodKey, ObservedPod] = {}
         self._touched: dict[PodKey, int] = {}
@@ -132,8 +135,9 @@ class Observer:
 
     def exited(self, container_id: str, code: int | None, how: str) -> None:
         """The exit watcher saw a container die (any thread); `code` None = not known."""
+        message = self._message_of(container_id, code)
         with self._lock:
-            key = self._mark_exit(container_id, code)
+            key = self._mark_exit(container_id, code, message)
             if key is None:
                 self._early[container_id] = code
                 while len(self._early) > EARLY:
@@ -142,15 +146,23 @@ class Observer:
             log.debug("exit of %s in %s seen by %s, code %s", container_id[:12], key, how, code)
             self._wake(key)
 
-    def _mark_exit(self, container_id: str, code: int | None) -> PodKey | None:
+    def _message_of(self, container_id: str, code: int | None) -> str:
+        """What it left, read without the lock; "" for one not known yet: a later inspect brings it."""
+        with self._lock:
+            found = next((c for p in self._pods.values() if (c := p.by_id(container_id)) is not None), None)
+        if found is None or found.state is State.EXITED:
+            return ""
+        return self._message(replace(found, state=State.EXITED, exit_code=code))
+
+    def _mark_exit(self, container_id: str, code: int | None, message: str) -> PodKey | None:
         for key, pod in self._pods.items():
-            changed = self._exit_of(pod, container_id, code)
+            changed = self._exit_of(pod, container_id, code, message)
             if changed is not None:
                 self._store(key, changed)
                 return key
         return None
 
-    def _exit_of(self, pod: ObservedPod, container_id: str, code: int | None) -> ObservedPod | None:
+    def _exit_of(self, pod: ObservedPod, container_id: str, code: int | None, message: str = "") -> ObservedPod | None:
         """`pod` after the death of one of its containers; None if it is not one of its running ones."""
         if pod.infra_id == container_id and container_id:
             return replace(pod, infra_dead=True, infra_pid=0)
@@ -165,6 +177,7 @@ class Observer:
             exit_code=code,
             finished_at=self._clock.time(),
             finished_mono=self._clock.monotonic(),
+            message=message,
             partial=True,
         )
         return replace(pod, containers=tuple(gone if c.id == container_id else c for c in pod.containers))

@@ -26,6 +26,14 @@ class Layout:
         """Host directory of an emptyDir volume."""
         return os.path.join(self.pod_dir(uid), "volumes", "kubernetes.io~empty-dir", volume)
 
+    def message_dir(self, uid: str, container: str) -> str:
+        """Directory of a container's termination messages (3.14.1)."""
+        return os.path.join(self.pod_dir(uid), "containers", container)
+
+    def message_file(self, uid: str, container: str, count: int) -> str:
+        """Termination message of one instance: eight hex digits, as in the kubelet; here they count instances."""
+        return os.path.join(self.message_dir(uid, container), f"{count:08x}")
+
     def log_dir(self, namespace: str, name: str, uid: str) -> str:
         """Log directory of a pod."""
         return os.path.join(self.pod_logs_dir, f"{namespace}_{name}_{uid}")

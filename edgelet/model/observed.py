@@ -26,7 +26,8 @@ class ObservedContainer:
     """One container instance. Infra containers are not listed here, see ObservedPod.
 
     `partial` = the exit is known from conmon's exit file only (code, no OOM flag, no exact time):
-    an inspect is still owed.
+    an inspect is still owed.  `message_file` is the file of the host that the container may leave its termination
+    message in ("" = none), `message_policy` the policy for it, `message` what was found there at its end (3.14).
     """
 
     id: str
@@ -50,6 +51,8 @@ class ObservedContainer:
     log_path: str = ""
     stop_signal: str = "SIGTERM"
     message: str = ""
+    message_file: str = ""
+    message_policy: str = "File"
     partial: bool = False
 
     @property
@@ -63,8 +66,8 @@ class ObservedPod:
     """One Podman pod of ours with its containers, newest instance last per container name.
 
     `infra_id` "" = no infra container (host network, one container).  `infra_dead` = there is one and
-    its process has ended (created but not yet started is not dead).  `boot_id` is the label written at creation: another value than the present
-    boot's means that a reboot has happened since.
+    its process has ended (created but not yet started is not dead).  `boot_id` is the label written at
+    creation: another value than the present boot's means that a reboot has happened since.
     """
 
     key: PodKey

@@ -264,3 +264,32 @@ def test_a_link_within_the_volume_is_followed(layout: Layout, tmp_path: Path) ->
 def test_a_mount_of_no_volume_is_named(layout: Layout) -> None:
     with pytest.raises(errors.VolumeError, match="has no such volume"):
         bind(layout, pod(EmptyDir(), VolumeMount("other", "/v")))
+
+
+def test_each_instance_gets_a_fresh_message_file_and_the_one_before_is_kept(layout: Layout) -> None:
+    made, volumes = pod(EmptyDir()), HostVolumes(layout)
+    seen = []
+    old_mask = os.umask(0o077)
+    try:
+        for count in (0, 1, 2, 2):
+            found = volumes.message_file(made, made.containers[0], count)
+            assert (found.target, found.kind, found.read_only) == ("/dev/termination-log", "file", False)
+            assert stat.S_IMODE(os.stat(found.source).st_mode) == 0o666
+            assert Path(found.source).read_bytes() == b""
+            Path(found.source).write_text("said")
+            seen.append(sorted(os.listdir(os.path.dirname(found.source))))
+    finally:
+        os.umask(old_mask)
+    first, second, third = (f"{n:08x}" for n in range(3))
+    assert seen == [[first], [first, second], [second, third], [second, third]]
+    volumes.remove("uid-1")
+    assert volumes.uids() == frozenset()
+
+
+def test_a_message_file_that_cannot_be_made_is_a_fault_of_the_configuration(layout: Layout) -> None:
+    made = pod(EmptyDir())
+    os.makedirs(layout.pod_dir("uid-1"))
+    Path(layout.pod_dir("uid-1"), "containers").write_text("in the way")
+    with pytest.raises(errors.VolumeError, match="termination message file of container c") as caught:
+        HostVolumes(layout).message_file(made, made.containers[0], 0)
+    assert caught.value.reason == "CreateContainerConfigError"

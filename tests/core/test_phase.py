@@ -609,3 +609,14 @@ def test_go_duration(seconds: float, expected: str) -> None:
 def test_an_unknown_state_is_neither_running_nor_ended() -> None:
     made = one(facts(pod(), sandbox(runs(state=State.UNKNOWN))))
     assert isinstance(made.state, Waiting)
+
+
+def test_messages_of_a_pod_share_its_bytes_evenly() -> None:
+    three = pod(APP, SIDE, inits=(INIT,))
+    long = "\N{EURO SIGN}" * 2000
+    seen = sandbox(ended("init"), ended(message=long), ended("side", message="x" * 4097), ended("side", 1, message="s"))
+    said = {c.name: c for c in phase.status(facts(three, seen)).containers}
+    app, side = said["app"].state, said["side"].last_state
+    assert isinstance(app, Terminated) and side is not None
+    assert app.message == "\N{EURO SIGN}" * 1365  # 4095 of 4096 bytes: no character is torn
+    assert side.message == "x" * 4096

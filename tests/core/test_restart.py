@@ -101,7 +101,8 @@ ENDS: list[tuple[str, ObservedContainer, tuple[int, str, str] | None]] = [
     ("out of memory with 0", ended(code=0, oom_killed=True), (0, "OOMKilled", "")),
     ("code not known yet", ended(code=None, partial=True), (137, "ContainerStatusUnknown", "")),
     ("code never to be known", ended(code=None), (137, "ContainerStatusUnknown", "")),
-    ("with a termination message", ended(message="bye", error="x"), (0, "Completed", "bye")),
+    ("with a termination message", ended(message="bye"), (0, "Completed", "bye")),
+    ("with both", ended(message="bye", error="x"), (0, "Completed", "x: bye")),
     ("with the runtime's error", ended(code=127, error="no such file"), (127, "Error", "no such file")),
 ]
 

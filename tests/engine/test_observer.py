@@ -50,8 +50,17 @@ class Bench:
         self.woken: list[PodKey] = []
         self.listed: list[int] = []
         self.observer = Observer(
-            self.runtime, self.clock, self.exits, self.woken.append, lambda: self.listed.append(self.runtime.lists)
+            self.runtime,
+            self.clock,
+            self.exits,
+            self.woken.append,
+            lambda: self.listed.append(self.runtime.lists),
+            message=self.message,
         )
+
+    def message(self, ended: ObservedContainer) -> str:
+        """What a container has left: its state and code as it is asked for."""
+        return f"{ended.id} {ended.state.value} {ended.exit_code}"
 
     def app(self) -> ObservedContainer:
         """The newest instance of app, as observed."""
@@ -100,6 +109,7 @@ def test_an_exit_is_known_at_once_with_its_code(bench: Bench) -> None:
     app = bench.app()
     assert (app.state, app.exit_code, app.pid, app.partial) == (State.EXITED, 3, 0, True)
     assert (app.finished_mono, app.finished_at) == (bench.clock.monotonic(), bench.clock.time())
+    assert app.message == "app-0 exited 3"  # told with the exit itself
     assert bench.woken == [KEY]
     seen = bench.observer.get(KEY)
     assert seen is not None

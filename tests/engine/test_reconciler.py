@@ -9,7 +9,7 @@ import pytest
 from edgelet import errors
 from edgelet.engine.workers import Wish
 from edgelet.model.observed import State
-from edgelet.model.pod import Container, Exec, Pod, Probe
+from edgelet.model.pod import Container, Exec, Pod, Probe, VolumeMount
 from edgelet.model.status import Running, Terminated, Waiting
 from tests.engine.world import KEY, World, make_pod
 
@@ -785,3 +785,19 @@ def test_a_store_that_is_damaged_costs_the_counts_only(world: World) -> None:
     world.boot()
     world.run(5)
     assert count(world) == 1
+
+
+def test_each_instance_gets_a_file_for_its_message_unless_none_is_wanted_or_a_volume_is_there(world: World) -> None:
+    mounted = VolumeMount("v", "/dev/termination-log/")
+    up(
+        world,
+        make_pod(
+            containers=(
+                APP,
+                Container("silent", "demo", termination_message_path=""),
+                Container("own", "demo", mounts=(mounted,)),
+            )
+        ),
+    )
+    binds = {n: [b.target for b in world.runtime.binds_of(world.newest(n).id)] for n in ("app", "silent", "own")}
+    assert binds == {"app": ["/dev/termination-log"], "silent": [], "own": ["/dev/termination-log/"]}

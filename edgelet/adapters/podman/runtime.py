@@ -35,12 +35,19 @@ def _to_log(key: PodKey, message: str) -> None:
     log.warning("pod %s: %s", key, message)
 
 
+Message = Callable[[ObservedContainer], str]
+
+
+def _no_message(ended: ObservedContainer) -> str:
+    return ""
+
+
 class Podman:
     """See ports.Runtime. Thread-safe.
 
     connection: where Podman answers.  owner: id of this agent (label and name suffix).  layout:
     paths of logs.  facts: what the host can apply.  boot_id: written on what we create.  warn: told
-    what a container has to go without.
+    what a container has to go without.  message: reads what a container that has ended left (3.14).
     """
 
     def __init__(
@@ -54,6 +61,7 @@ class Podman:
         facts: spec.HostFacts | None = None,
         network: str = "podman",
         warn: Warn = _to_log,
+        message: Message = _no_message,
     ) -> None:
         self._api = api.Api(connection)
         self._clock = clock
@@ -62,6 +70,7 @@ class Podman:
         self._facts = facts or spec.HostFacts()
         self._network = network
         self._warn = warn
+        self._message = message
         self._memory = _Memory(Times(clock))
 
     def version(self) -> str:
@@ -160,7 +169,7 @@ class Podman:
         answer = self._api.get(f"containers/{container_id}/json")
         if not self._mine(answer.get("Config") or {}):
             raise errors.NotFound(f"cannot inspect container {container_id}: it is not one of ours")
-        return self._memory.remember(seen.inspected(answer), seen.details(answer))
+        return self._memory.remember(self._told(seen.inspected(answer)), seen.details(answer))
 
     def image(self, reference: str) -> Image | None:
         """See ports.Runtime."""
@@ -208,7 +217,11 @@ class Podman:
             answer = self._api.get(f"containers/{base.id}/json")
         except errors.NotFound:
             return base
-        return self._memory.remember(seen.inspected(answer), seen.details(answer), _row_key(row))
+        return self._memory.remember(self._told(seen.inspected(answer)), seen.details(answer), _row_key(row))
+
+    def _told(self, found: ObservedContainer) -> ObservedContainer:
+        """With its termination message, if it has ended."""
+        return replace(found, message=self._message(found)) if found.state is State.EXITED else found
 
     def _addresses(self, infra: seen.Answer | None) -> tuple[str, ...]:
         """The pod's addresses, asked for once per start of its infra container."""

@@ -126,6 +126,8 @@ def container(row: Answer, seen: Details | None) -> ObservedContainer:
         image_id=_image_id(row.get("ImageID") or ""),
         created_at=epoch(row.get("Created") or ""),
         grace=_grace(marks),
+        message_file=marks.get(labels.MESSAGE_FILE, ""),
+        message_policy=marks.get(labels.MESSAGE_POLICY, "File"),
     )
     return basic if seen is None else with_details(basic, seen)
 

@@ -171,9 +171,20 @@ def _container_labels(pod: Pod, container: Container, instance: Instance, naming
         labels.CONTAINER_NAME: container.name,
         labels.RESTART_COUNT: str(instance.restart_count),
     }
+    own.update(_message_labels(container, instance.binds))
     if container.lifecycle.pre_stop is not None:
         own[labels.PRE_STOP] = hook_text(container.lifecycle.pre_stop)
     return {**_common_labels(pod, naming), **own}
+
+
+def _message_labels(container: Container, binds: tuple[Bind, ...]) -> dict[str, str]:
+    """Where on the host an instance leaves its termination message; whatever is mounted there is read (3.14)."""
+    path = container.termination_message_path
+    source = next((b.source for b in binds if path and b.target == path), "")
+    found = {labels.MESSAGE_FILE: source} if source else {}
+    if container.termination_message_policy != "File":
+        found[labels.MESSAGE_POLICY] = container.termination_message_policy
+    return found
 
 
 def hook_text(hook: object) -> str:

@@ -178,3 +178,14 @@ def test_the_hook_on_the_label_is_enough_to_run_it() -> None:
     assert json.loads(body["labels"][labels.PRE_STOP]) == {
         "kind": "HttpGet", "port": 8080, "path": "/bye", "scheme": "HTTP", "host": "", "headers": [["A", "b"]],
     }  # fmt: skip
+
+
+def test_labels_say_where_the_termination_message_is_and_what_stands_in_for_it() -> None:
+    message, other = Bind("/pods/1/00000003", "/dev/termination-log", kind="file"), Bind("/a", "/b")
+    body = spec.container_body(pod(), container(), instance(other, message), NAMING)
+    assert body["labels"][labels.MESSAGE_FILE] == "/pods/1/00000003"
+    assert labels.MESSAGE_POLICY not in body["labels"]
+    silent = container(termination_message_path="", termination_message_policy="FallbackToLogsOnError")
+    body = spec.container_body(pod(silent), silent, instance(other, Bind("/c", "")), NAMING)
+    assert labels.MESSAGE_FILE not in body["labels"]
+    assert body["labels"][labels.MESSAGE_POLICY] == "FallbackToLogsOnError"
