@@ -19,7 +19,7 @@ DAY = 86400
 LIFE = 397 * DAY
 """Seconds that a serving certificate is valid; the longest that browsers take."""
 BACKDATED = DAY
-_ALWAYS = (datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC), datetime.datetime(2099, 12, 31, tzinfo=datetime.UTC))
+_ALWAYS = (datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC), datetime.datetime(2099, 12, 31, tzinfo=datetime.UTC))
 
 Key = ec.EllipticCurvePrivateKey
 
