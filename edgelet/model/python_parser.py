@@ -1,7 +1,8 @@
-"""PyYAML's parser in Python, made to treat tabs as the C parser (and Go's) does.
+"""PyYAML's parser in Python, made to treat tabs and byte order marks as the C parser (and Go's) does.
 
 Only for machines where PyYAML came without its C extension. The C parser lets a tab stand wherever
-blanks may stand but in indentation; the Python one refuses most of them.
+blanks may stand but in indentation, where the Python one refuses most of them, and a byte order mark
+at the start of any line.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 
 import yaml
 
+BYTE_ORDER_MARK = "\ufeff"
 _BREAKS = "\r\n\x85\u2028\u2029"
 _ENDS = "\0 \t" + _BREAKS
 
@@ -31,8 +33,11 @@ class PythonParser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser)
         return str(self.scan_line_break())  # type: ignore[no-untyped-call]
 
     def scan_to_next_token(self) -> None:
-        """Skip blanks, comments and line breaks."""
+        """Skip blanks, comments, line breaks, and a byte order mark at the start of a line."""
         while True:
+            if self.peek() == BYTE_ORDER_MARK and self.column == 0:
+                self.forward()
+                self.column += 1  # as the C parser counts it
             while self._is_blank():
                 self.forward()
             if self.peek() == "#":
@@ -102,3 +107,27 @@ class PythonParser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser)
         while self.peek() in " \t":
             self.forward()
         super().scan_block_scalar_ignored_line(start_mark)
+
+    def scan_block_scalar_indentation(self) -> Any:
+        """Up to the first line that is not empty: what it is indented by is the text's indentation."""
+        start = self.get_mark()
+        found = super().scan_block_scalar_indentation()
+        self._refuse_tab(start)
+        return found
+
+    def scan_block_scalar_breaks(self, indent: int) -> Any:
+        """Empty lines in a text, up to `indent` of the next one."""
+        start = self.get_mark()
+        found = super().scan_block_scalar_breaks(indent)
+        if self.column < indent:
+            self._refuse_tab(start)
+        return found
+
+    def _refuse_tab(self, start: Any) -> None:
+        if self.peek() == "\t":
+            raise yaml.scanner.ScannerError(
+                "while scanning a block scalar",
+                start,
+                "found a tab character where an indentation space is expected",
+                self.get_mark(),
+            )

@@ -143,6 +143,8 @@ def test_events_are_bounded_before_a_tree_exists(parser: str) -> None:
     ("text", "said"),
     [
         ("a:\n\tb: 1\n", "a tab is used for indentation"),
+        ("a: |\n  \tb\n", "a tab is used for indentation"),
+        ("a: |\n    b\n  \tc\n", "a tab is used for indentation"),
         ("a: b: c\n", "a second ': '"),
         ("a: 'x\n", "closing quote is missing"),
         ("a: @x\n", "put the value in quotes"),
@@ -160,6 +162,14 @@ def test_words_for_broken_yaml(text: str, said: str) -> None:
 def test_tabs_may_stand_where_no_indentation_begins() -> None:
     text = "a:\t1\nb: [\t1,\t2]\nc: x\t\ty\n  \tz\nd: |\t# text\n  e\n"
     assert only(text).plain() == {"a": 1, "b": [1, 2], "c": "x\t\ty z", "d": "e\n"}
+
+
+def test_tabs_inside_a_text_are_text() -> None:
+    assert only("a: |\n  b\n  \tc\n\n  \n  d\te\nf: |2\n  \tg\n").plain() == {"a": "b\n\tc\n\n\nd\te\n", "f": "\tg\n"}
+
+
+def test_a_byte_order_mark_may_start_any_line() -> None:
+    assert only("a:\n\ufeff  b: 1\n   c: 2\nd: 3\n").plain() == {"a": {"b": 1, "c": 2}, "d": 3}
 
 
 def test_colons_and_question_marks_in_unquoted_text_inside_brackets() -> None:
