@@ -77,10 +77,10 @@ class Access(tornado.web.RequestHandler):
         """The last value of that query parameter, "" when absent."""
         return self.get_query_argument(name, "") or ""
 
-    def send(self, body: Json, code: int = 200) -> None:
+    def send(self, body: Json, code: int = 200, kind: str = "application/json") -> None:
         """Answer with a JSON object."""
         self.set_status(code)
-        self.set_header("Content-Type", "application/json")
+        self.set_header("Content-Type", kind)
         self.finish(json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
 
     def send_text(self, text: str, code: int = 200) -> None:

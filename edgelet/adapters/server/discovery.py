@@ -1,6 +1,7 @@
 """``/api``, ``/api/v1``, ``/apis``: which resources there are and what can be done with them.
 
-Answered in the plain form; clients that would rather have the aggregated one fall back to it.
+Both forms: one resource list per group version, and the aggregated one (apidiscovery.k8s.io/v2) for
+clients that ask for it.
 """
 
 from __future__ import annotations
@@ -50,11 +51,60 @@ GROUPS: dict[str, tuple[str, list[Json]]] = {
 }  # fmt: skip
 """The named groups: version and resources. edgelet.io is the agent's own and has nothing kubectl can list."""
 
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-class Api(Access):
+
+class _Both(Access):
+    """Answers in the aggregated form when that is asked for."""
+
+    def _sent_aggregated(self, groups: list[tuple[str, str, list[Json]]]) -> bool:
+        accept = self.request.headers.get("Accept", "").replace(" ", "")
+        self.set_header("Vary", "Accept")
+        if AGGREGATED not in accept:
+            return False
+        items = [_discovered(group, version, resources) for group, version, resources in groups]
+        kind = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}}
+        self.send({**kind, "items": items}, kind=AGGREGATED)
+        return True
+
+
+def _discovered(group: str, version: str, resources: list[Json]) -> Json:
+    found = [
+        {
+            "resource": r["name"],
+            "responseKind": {"group": group, "version": version, "kind": r["kind"]},
+            "scope": "Namespaced" if r["namespaced"] else "Cluster",
+            "singularResource": r["singularName"],
+            "verbs": r["verbs"],
+            **{key: r[key] for key in ("shortNames", "categories") if key in r},
+            **_subresources(r["name"], group, version, resources),
+        }
+        for r in resources
+        if "/" not in r["name"]
+    ]
+    listed = {"version": version, "resources": found, "freshness": "Current"}
+    return {"metadata": {"name": group} if group else {}, "versions": [listed]}
+
+
+def _subresources(name: str, group: str, version: str, resources: list[Json]) -> Json:
+    below = [
+        {
+            "subresource": r["name"].partition("/")[2],
+            "responseKind": {"group": group, "version": version, "kind": r["kind"]},
+            "verbs": r["verbs"],
+        }
+        for r in resources
+        if r["name"].startswith(f"{name}/")
+    ]
+    return {"subresources": below} if below else {}
+
+
+class Api(_Both):
     """``/api``: the versions of the core group."""
 
     async def get(self) -> None:
+        if self._sent_aggregated([("", "v1", CORE)]):
+            return
         self.send({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})
 
 
@@ -65,10 +115,12 @@ class Core(Access):
         self.send({"kind": "APIResourceList", "groupVersion": "v1", "resources": CORE})
 
 
-class Groups(Access):
+class Groups(_Both):
     """``/apis``: the named groups."""
 
     async def get(self) -> None:
+        if self._sent_aggregated([(name, *about) for name, about in GROUPS.items()]):
+            return
         self.send({"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(name) for name in GROUPS]})
 
 

@@ -29,8 +29,7 @@ def test_a_status_is_what_a_real_api_server_holds_for_it() -> None:
     ended = Terminated(1, "Error", START, START + 5, container_id=dead)
     waiting = Waiting(
         "CrashLoopBackOff",
-        "back-off 2m40s restarting failed container=web "
-        "pod=crash-edge1_default(0123456789abcdef0123456789abcdef)",
+        "back-off 2m40s restarting failed container=web pod=crash-edge1_default(0123456789abcdef0123456789abcdef)",
     )
     types = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
     unready = {"Ready", "ContainersReady"}
