@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 import time
 from collections.abc import Iterator
@@ -150,7 +151,11 @@ OPERATIONS = [
 ]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "150"))
+"""More of them for a long run: FUZZ_EXAMPLES=50000 (some ten minutes)."""
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(OPERATIONS), st.data())
 def test_whatever_our_own_description_allows_is_answered_without_a_fault(
     rig: Rig, operation: tuple[str, str, list[str], list[str]], data: st.DataObject
