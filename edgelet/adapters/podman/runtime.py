@@ -155,7 +155,7 @@ class Podman:
             self._api.post(f"containers/{container_id}/kill", {"signal": signal})
         except errors.NotFound:
             return
-        except errors.Temporary as error:
+        except (errors.Temporary, errors.Conflict) as error:  # Podman 4, Podman 5
             if "container state improper" not in str(error):  # it does not run
                 raise
 

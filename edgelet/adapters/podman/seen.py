@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...model import labels
+from ...model import hooks, labels
 from ...model.observed import Image, ObservedContainer, ObservedPod, State
 from ...model.pod import Container, PodKey
 
@@ -126,6 +126,7 @@ def container(row: Answer, seen: Details | None) -> ObservedContainer:
         image_id=_image_id(row.get("ImageID") or ""),
         created_at=epoch(row.get("Created") or ""),
         grace=_grace(marks),
+        pre_stop=hooks.parse(marks.get(labels.PRE_STOP, "")),
         message_file=marks.get(labels.MESSAGE_FILE, ""),
         message_policy=marks.get(labels.MESSAGE_POLICY, "File"),
     )
@@ -147,7 +148,14 @@ def inspected(answer: Answer) -> ObservedContainer:
 
 
 def with_details(seen: ObservedContainer, more: Details) -> ObservedContainer:
-    """Fill in what an inspect told."""
+    """Fill in what an inspect told.
+
+    After a reboot Podman 5 calls what ran "exited" with code 0, though it saw no end: that is no success, and is
+    told as Podman 4 does, as made and not running.
+    """
+    if seen.state is State.EXITED and not more.finished_at:
+        seen = replace(seen, state=State.CREATED)
+        more = replace(more, log_path="")
     exited = seen.state is State.EXITED
     return replace(
         seen,
@@ -158,7 +166,7 @@ def with_details(seen: ObservedContainer, more: Details) -> ObservedContainer:
         finished_at=more.finished_at if exited else 0.0,
         exit_code=more.exit_code if exited else None,
         oom_killed=more.oom_killed and exited,
-        error=more.error,
+        error="" if seen.running else more.error,  # Podman 5 notes there that it was running when started again
         log_path=more.log_path,
         stop_signal=more.stop_signal,
     )
