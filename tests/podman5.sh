@@ -8,7 +8,7 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 cache=${EDGELET_PODMAN5_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/edgelet-podman5}
 packages=podman,crun,runc,conmon,netavark,aardvark-dns,catatonit,iptables,nftables,busybox-static,ca-certificates,procps
 packages=$packages,python3,python3-yaml,python3-requests,python3-tornado,python3-watchdog,python3-prometheus-client
-packages=$packages,python3-cryptography,python3-pytest,python3-pytest-timeout,python3-hypothesis,python3-venv,iproute2
+packages=$packages,python3-cryptography,python3-cffi-backend,python3-pytest,python3-pytest-timeout,python3-hypothesis,python3-venv,iproute2
 root=$cache/trixie-$(echo "$packages" | sha256sum | cut -c1-12)
 [ "$(id -u)" -eq 0 ] || { echo "cannot run: this needs root" >&2; exit 2; }
 

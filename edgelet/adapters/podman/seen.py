@@ -30,6 +30,10 @@ STATES = {
 }
 
 
+STARTED_TWICE = ": container is running"
+"""What Podman 5 notes as a container's error, for ever, when it was told to start what ran already."""
+
+
 @dataclass(frozen=True, slots=True)
 class Details:
     """What only an inspect tells. Times are epoch seconds, 0 = never."""
@@ -166,7 +170,7 @@ def with_details(seen: ObservedContainer, more: Details) -> ObservedContainer:
         finished_at=more.finished_at if exited else 0.0,
         exit_code=more.exit_code if exited else None,
         oom_killed=more.oom_killed and exited,
-        error="" if seen.running else more.error,  # Podman 5 notes there that it was running when started again
+        error="" if more.error.endswith(STARTED_TWICE) else more.error,
         log_path=more.log_path,
         stop_signal=more.stop_signal,
     )
