@@ -242,7 +242,7 @@ def _written(rig: Rig) -> int:
     """Bytes sent to storage by the agent, its services and all conmons (what tmpfs takes is not counted)."""
     agent = [rig.agent.pid] if rig.agent else []
     total = 0
-    for pid in [*agent, *services(rig), *_conmons()]:
+    for pid in [*agent, *services(rig), *_conmons(rig)]:
         try:
             with open(f"/proc/{pid}/io", encoding="ascii") as file:
                 total += next(int(line.split()[1]) for line in file if line.startswith("write_bytes:"))
@@ -251,13 +251,25 @@ def _written(rig: Rig) -> int:
     return total
 
 
-def _conmons() -> list[int]:
+def _conmons(rig: Rig) -> list[int]:
+    """The conmons of the agent's own containers, told by the container's id."""
+    ours = [word.encode() for word in _our_ids(rig)]
     found = []
     for pid in (int(p) for p in os.listdir("/proc") if p.isdigit()):
         try:
-            with open(f"/proc/{pid}/comm", encoding="ascii") as file:
-                if file.read().strip() == "conmon":
-                    found.append(pid)
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read()
         except OSError:
             continue
+        if b"conmon" in words[:64] and any(word in words for word in ours):
+            found.append(pid)
     return found
+
+
+def _our_ids(rig: Rig) -> set[str]:
+    """Ids of all containers in the agent's pods (an infra container writes nothing)."""
+    ids: set[str] = set()
+    for found in rig.pods():
+        for status in found.get("status", {}).get("containerStatuses", []):
+            ids.add(status["containerID"].removeprefix("podman://"))
+    return ids
