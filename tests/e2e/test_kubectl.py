@@ -50,9 +50,17 @@ def test_run_exec_logs_and_copy(agent: Agent) -> None:
     assert (failed.returncode, failed.stdout) == (7, "out\n")
     data = "0123456789abcdef" * 655_360  # 10 MB
     assert kubectl("exec", "-i", "web-n1", "--", "cat", given=data).stdout == data
+    kubectl("exec", "web-n1", "--", "busybox", "ln", "-s", "busybox", "/bin/tar")
+    file = Path(write(agent, "there.json", {"a": "b"}))
+    kubectl("cp", str(file), "web-n1:/tmp/x.json")
+    kubectl("cp", "web-n1:/tmp/x.json", str(file.with_name("back.json")))
+    assert file.with_name("back.json").read_bytes() == file.read_bytes()
     image = agent.pod("web")["spec"]["containers"][0]["image"]
     made = kubectl("run", "job", f"--image={image}", "--restart=Never", "--", "sh", "-c", "exit 0")
     assert made.stdout == "pod/job created\n"
+    once = ("run", "once", "-i", "--rm", "--quiet", f"--image={image}", "--restart=Never", "--", "sh", "-c")
+    told = kubectl(*once, "sleep 1; echo said; exit 4", check=False)
+    assert (told.returncode, told.stdout) == (4, "said\n")
     kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/job", "--timeout=60s")
     refused = kubectl("delete", "pod", "web-n1", check=False)
     assert str(agent.manifests / "web.yaml") in refused.stderr
