@@ -56,7 +56,7 @@ class Store:
             subprocess.run(command, check=True, capture_output=True, text=True, timeout=CHILD_SECONDS)
         except subprocess.CalledProcessError as error:
             why = (error.stderr or "").strip().splitlines()
-            raise errors.StateError(f"cannot make a certificate: {why[-1] if why else error}") from error
+            raise errors.StateError(f"cannot make a certificate: {_advice(why[-1] if why else str(error))}") from error
         except (OSError, subprocess.TimeoutExpired) as error:
             raise errors.StateError(f"cannot make a certificate: {error}") from error
 
@@ -82,3 +82,12 @@ class Store:
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}
+
+
+def _advice(why: str) -> str:
+    if "No module named 'cryptography" not in why:
+        return why
+    return (
+        "the Python library cryptography is not installed; install it, or give a certificate (tlsCertFile), "
+        "or switch the port off (port: 0)"
+    )

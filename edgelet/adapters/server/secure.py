@@ -21,6 +21,7 @@ from ... import errors
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 30.0
+"""Before the second try; each further one is twice as late, up to RENEWAL_SECONDS."""
 RENEWAL_SECONDS = 3600.0
 """How often the certificate is looked at; a renewed one serves the next connections."""
 
@@ -57,6 +58,7 @@ class SecurePort:
     async def serve(self) -> None:
         """Listen, and from then on keep the certificate fresh."""
         context: ssl.SSLContext | None = None
+        pause = RETRY_SECONDS
         while True:
             try:
                 await asyncio.to_thread(self._plan.prepare)
@@ -67,7 +69,8 @@ class SecurePort:
                 self._tell("")
             except (OSError, errors.EdgeletError) as error:  # ssl.SSLError is an OSError
                 self._tell(f"cannot serve TLS on {self._plan.address}:{self._plan.port}: {error}")
-            await asyncio.sleep(RENEWAL_SECONDS if context is not None else RETRY_SECONDS)
+            await asyncio.sleep(RENEWAL_SECONDS if context is not None else pause)
+            pause = min(2 * pause, RENEWAL_SECONDS)
 
     def _listen(self) -> ssl.SSLContext:
         context = _context(self._plan)

@@ -206,6 +206,13 @@ def test_what_was_made_is_kept_and_renewed_in_time(tmp_path: Path) -> None:
         Store(str(directory), ["other"]).ensure_certificate(now)
 
 
+def test_without_the_library_that_signs_the_way_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cryptography.py").write_text("raise ModuleNotFoundError(\"No module named 'cryptography'\")")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(errors.StateError, match=r"is not installed; install it, or give a certificate \(tlsCertFile\)"):
+        Store(str(tmp_path / "pki"), ["localhost"]).ensure_certificate(time.time())
+
+
 def test_tokens_are_made_once(tmp_path: Path) -> None:
     store = Store(str(tmp_path / "pki"), [])
     store.ensure_tokens()
