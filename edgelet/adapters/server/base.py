@@ -94,6 +94,8 @@ class Access(tornado.web.RequestHandler):
         status = _status_of(error, status_code)
         if status["code"] == 401:
             self.set_header("WWW-Authenticate", "Bearer")
+        elif status["code"] == 429:
+            self.set_header("Retry-After", "5")
         self.send(status, status["code"])
 
     def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:

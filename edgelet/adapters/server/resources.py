@@ -23,6 +23,9 @@ Json = dict[str, Any]
 WATCH_SECONDS = 1800
 """A watch without timeoutSeconds ends after that; clients then start the next one (client-go does)."""
 
+WATCHES = 100
+"""Watches at a time; each costs some 30 KiB, and a box has a handful of watchers."""
+
 BOOKMARK_SECONDS = 60
 """How often a watch that allows bookmarks gets one."""
 
@@ -41,6 +44,7 @@ class Feed(Streaming):
     """A resource that can be listed and watched; its subclasses know where it comes from."""
 
     list_kind: ClassVar[str] = ""
+    watching: ClassVar[int] = 0
     table: ClassVar[Callable[..., Json]] = tables.pods
 
     def snapshot(self) -> tuple[int, Iterable[Json]]:
@@ -93,13 +97,18 @@ class Feed(Streaming):
 
     async def watch(self, match: selectors.Match) -> None:
         """Stream changes as JSON lines until the time is up, the client goes or falls too far behind."""
+        if Feed.watching >= WATCHES:
+            raise Refused(statuses.failure(429, f"cannot watch: {WATCHES} watches are under way already"))
         self.set_header("Content-Type", "application/json")
         watch = _Watch(self, match)
+        Feed.watching += 1
         try:
             with self.streaming():
                 await watch.run()
         except tornado.iostream.StreamClosedError:
             pass  # the client went away
+        finally:
+            Feed.watching -= 1
 
 
 class _Watch:
