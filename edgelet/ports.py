@@ -6,12 +6,13 @@ contract suite holds to the same behaviour as the real ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from .model.hooks import HookKind, HookStates
 from .model.observed import Bind, Image, ObservedContainer, ObservedPod
-from .model.pod import Container, Pod, PodKey
+from .model.pod import Container, HookHandler, Pod, PodKey
 from .model.problems import Problem
 
 
@@ -215,6 +216,22 @@ class ExecResult:
     exit_code: int
     output: bytes = b""
     timed_out: bool = False
+
+
+class Hooks(Protocol):
+    """Lifecycle hooks, as a pod's worker uses them: begun here, run elsewhere; the worker is woken at their end."""
+
+    def begin(self, kind: HookKind, target: Target, handler: HookHandler, limit: float) -> None:
+        """Run it, once per container instance, for `limit` seconds at the most; a failure becomes an event."""
+        ...
+
+    def states(self, key: PodKey) -> HookStates:
+        """How the hooks of a pod's containers stand."""
+        ...
+
+    def keep(self, key: PodKey, container_ids: Collection[str]) -> None:
+        """Forget, and end, the hooks of all other containers of the pod."""
+        ...
 
 
 class ExecRunner(Protocol):

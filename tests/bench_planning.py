@@ -61,9 +61,10 @@ class Fleet:
         puller = Puller(runtime, clock, recorder, lambda *_: None)
         self.reconciler = Reconciler(
             Context(
-                executor=Executor(Tools(runtime, volumes, observer, puller, recorder, clock)),
+                executor=Executor(Tools(runtime, volumes, observer, puller, recorder, clock, fakes.FakeHooks())),
                 observer=observer,
                 probes=self.probes,
+                hooks=fakes.FakeHooks(),
                 recorder=recorder,
                 statuses=StatusStore(clock),
                 memories=States(nothing, {}, "boot-1"),

@@ -10,12 +10,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from edgelet import errors, ports
+from edgelet.model.hooks import HookKind, HookState, HookStates
 from edgelet.model.observed import Bind, Image, ObservedContainer, ObservedPod, State
-from edgelet.model.pod import Container, HostPath, Pod, PodKey
+from edgelet.model.pod import Container, HookHandler, HostPath, Pod, PodKey
 
 Names = list[str]
 Calls = list["Call"]
@@ -239,7 +240,16 @@ class FakeRuntime:
                 box.conmon_dead = box.process_dead = False
                 if box.seen.running:
                     fresh = ObservedContainer(box.seen.id, box.seen.name, State.CREATED)
-                    kept = ("restart_count", "image", "image_id", "created_at", "grace", "log_path", "stop_signal")
+                    kept = (
+                        "restart_count",
+                        "image",
+                        "image_id",
+                        "created_at",
+                        "grace",
+                        "log_path",
+                        "stop_signal",
+                        "pre_stop",
+                    )
                     box.seen = replace(fresh, **{name: getattr(box.seen, name) for name in kept})
             for pod in self._pods.values():
                 if pod.infra_id:
@@ -331,6 +341,7 @@ class FakeRuntime:
             grace=pod.grace,
             log_path=f"/logs/{pod.namespace}_{pod.name}_{pod.uid}/{container.name}/{count}.log",
             stop_signal=image.stop_signal or "SIGTERM",
+            pre_stop=container.lifecycle.pre_stop,
         )
 
     def _observed(self, pod: ObservedPod) -> ObservedPod:
@@ -476,6 +487,37 @@ class FakeRecorder:
     def reasons(self) -> list[str]:
         """Reasons in order."""
         return [e.reason for e in self.events]
+
+
+class FakeHooks:
+    """ports.Hooks whose hooks end when a test says so."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[HookKind, ports.Target, HookHandler, float]] = []
+        self.began: Callable[[str, HookKind], None] = lambda container_id, kind: None
+        self._states: dict[PodKey, dict[tuple[str, HookKind], HookState]] = {}
+
+    def begin(self, kind: HookKind, target: ports.Target, handler: HookHandler, limit: float) -> None:
+        """See ports.Hooks."""
+        self.begun.append((kind, target, handler, limit))
+        self._states.setdefault(target.key, {})[target.container_id, kind] = HookState.RUNNING
+        self.began(target.container_id, kind)
+
+    def states(self, key: PodKey) -> HookStates:
+        """See ports.Hooks."""
+        return dict(self._states.get(key, {}))
+
+    def keep(self, key: PodKey, container_ids: Collection[str]) -> None:
+        """See ports.Hooks."""
+        kept = {which: s for which, s in self._states.get(key, {}).items() if which[0] in container_ids}
+        self._states[key] = kept
+
+    def end(self, key: PodKey, kind: HookKind, state: HookState = HookState.DONE) -> int:
+        """All hooks of that kind that run end like this; how many there were."""
+        running = [w for w, s in self._states.get(key, {}).items() if s is HookState.RUNNING and w[1] is kind]
+        for which in running:
+            self._states[key][which] = state
+        return len(running)
 
 
 class FakeProbes:

@@ -98,6 +98,7 @@ class _Main:
         for start, stop in (
             (engine.exits.start, engine.exits.stop),
             (engine.prober.start, engine.prober.stop),
+            (engine.hooks.start, engine.hooks.stop),
             (engine.puller.start, engine.puller.stop),
             (engine.observer.start, engine.observer.stop),
             (self._a.rotator.start, self._a.rotator.stop),

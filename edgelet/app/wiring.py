@@ -24,6 +24,7 @@ from ..adapters.volumes import HostVolumes
 from ..core import cleanup
 from ..engine.director import Director
 from ..engine.executor import Executor, Tools
+from ..engine.hooks import Hooks
 from ..engine.observer import Observer
 from ..engine.prober import Prober
 from ..engine.puller import Puller
@@ -114,6 +115,7 @@ class Engine:
     director: Director
     puller: Puller
     prober: Prober
+    hooks: Hooks
     runner: OciExec
     states: States
 
@@ -228,13 +230,15 @@ def _engine(base: Base, order: tuple[str, ...]) -> Engine:
     runner = OciExec(os.path.join(base.settings.run_dir, "exec"))
     results = ProbeResults(os.path.join(base.settings.run_dir, "probes.json"))
     prober = Prober(base.clock, runner, base.events, wake, results=results, fatal=base.beat.fatal)
-    tools = Tools(base.calls, base.data, observer, puller, base.events, base.clock)
+    hooks = Hooks(base.clock, runner, base.events, wake, base.beat.fatal)
+    tools = Tools(base.calls, base.data, observer, puller, base.events, base.clock, hooks)
     workers.use(
         Reconciler(
             Context(
                 executor=Executor(tools),
                 observer=observer,
                 probes=prober,
+                hooks=hooks,
                 recorder=base.events,
                 statuses=base.store,
                 memories=states,
@@ -246,7 +250,7 @@ def _engine(base: Base, order: tuple[str, ...]) -> Engine:
     )
     holds = HoldFile(os.path.join(base.settings.root_dir, "holds"))
     late.append(Director(order, workers, observer, base.events, holds, base.node.name))
-    return Engine(workers, exits, observer, late[0], puller, prober, runner, states)
+    return Engine(workers, exits, observer, late[0], puller, prober, hooks, runner, states)
 
 
 def _states(base: Base) -> States:

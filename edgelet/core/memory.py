@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..model.hooks import HookKind, HookState, HookStates
 from ..model.pod import Pod
 from ..model.status import Terminated, Waiting
 from .backoff import Backoff
@@ -43,13 +44,19 @@ class Pull:
 
 @dataclass(frozen=True, slots=True)
 class Stopping:
-    """A stop under way: signal sent at `since`, SIGKILL due at `deadline` (monotonic seconds)."""
+    """A stop under way: begun at `since`, SIGKILL due at `deadline` (monotonic seconds).
+
+    `hooking` = the preStop hook is waited for, the stop signal is yet to come; `late` = seconds between
+    `since` and that signal.
+    """
 
     container_id: str
     since: float
     deadline: float
     reason: str = ""
     kills: int = 0
+    hooking: bool = False
+    late: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +128,7 @@ class PodMemory:
 
     `attempt` numbers the sandboxes made so far (0 = none yet); `replace_id` is a Podman pod that is
     to be replaced by a new one of the same generation (`edgelet restart`); `anew` = in the next sandbox
-    all containers run again, however they ended.
+    all containers run again, however they ended.  `hooks` is how its hooks stood when last looked at.
     """
 
     uid: str = ""
@@ -134,10 +141,15 @@ class PodMemory:
     ending: Ending | None = None
     replace_id: str = ""
     anew: bool = False
+    hooks: HookStates = field(default_factory=dict)
 
     def of(self, name: str) -> ContainerMemory:
         """Memory of one container, fresh if there is none."""
         return self.containers.get(name, _FRESH)
+
+    def hook(self, container_id: str, kind: HookKind) -> HookState | None:
+        """How a hook of an instance stands; None = it was not begun, or by an earlier agent."""
+        return self.hooks.get((container_id, kind))
 
     def update(self, name: str, **changes: Any) -> PodMemory:
         """A copy with some fields of one container's memory changed."""

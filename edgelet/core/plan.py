@@ -240,7 +240,8 @@ def _condemn(scene: Scene, pod: Pod, look: Look, this: _Round) -> None:
         grace, reason = pod.grace, text.stopping(name)
     else:
         return
-    action, wake = stopping.step(name, look.instance.id, scene.memory, grace, reason, scene.now)
+    hook = look.instance.pre_stop is not None
+    action, wake = stopping.step(name, look.instance.id, scene.memory, grace, reason, scene.now, hook)
     this.take(name, starting.Step(action, until=wake))
 
 

@@ -17,10 +17,11 @@ from ..core import backoff, nonroot, stopping
 from ..core import memory as memories
 from ..core.memory import PodMemory, Pull, PullState, StartError
 from ..model.actions import Action, Verb
+from ..model.hooks import HookKind, HookState
 from ..model.observed import Bind, ObservedPod
 from ..model.pod import Container, Pod
 from ..model.status import Waiting
-from . import observer, puller
+from . import observer, puller, targets
 from .local import Local
 
 log = logging.getLogger(__name__)
@@ -40,6 +41,7 @@ class Tools:
     puller: puller.Puller
     recorder: ports.Recorder
     clock: ports.Clock
+    hooks: ports.Hooks
 
 
 class Executor:
@@ -53,6 +55,7 @@ class Executor:
             Verb.REMOVE_POD: self._remove_pod,
             Verb.CREATE_CONTAINER: self._create_container,
             Verb.START_CONTAINER: self._start_container,
+            Verb.RUN_PRE_STOP: self._run_pre_stop,
             Verb.STOP_CONTAINER: self._stop_container,
             Verb.KILL_CONTAINER: self._kill_container,
             Verb.REMOVE_CONTAINER: self._remove_container,
@@ -194,12 +197,30 @@ class Executor:
         listed = self._t.runtime.list(local.key)
         return next((p for p in listed if p.id == sandbox.id), sandbox)
 
+    def _run_pre_stop(self, local: Local, action: Action) -> Local:
+        """Begin it; should it not end, it is given up once its container must be gone."""
+        seen = local.observed.by_id(action.target) if local.observed else None
+        if local.observed is None or seen is None or seen.pre_stop is None:
+            return local
+        self._event(local, "Normal", "Killing", action.reason, action.container)
+        limit = action.number + stopping.MINIMUM + stopping.KILL_AGAIN
+        self._t.hooks.begin(HookKind.PRE_STOP, targets.target(local, local.observed, seen), seen.pre_stop, limit)
+        stop = stopping.hooked(action.target, action.number, action.reason, self._t.clock.monotonic())
+        hooks = {**local.memory.hooks, (action.target, HookKind.PRE_STOP): HookState.RUNNING}
+        return local.with_memory(replace(local.memory.update(action.container, stopping=stop), hooks=hooks))
+
     def _stop_container(self, local: Local, action: Action) -> Local:
         observed = local.observed.by_id(action.target) if local.observed else None
-        if action.container:
+        before = local.memory.of(action.container).stopping
+        hooked = before is not None and before.container_id == action.target
+        if action.container and not hooked:
             self._event(local, "Normal", "Killing", action.reason, action.container)
         self._t.runtime.signal_container(action.target, observed.stop_signal if observed else "SIGTERM")
-        stop = stopping.begun(action.target, action.number, action.reason, self._t.clock.monotonic())
+        now = self._t.clock.monotonic()
+        if before is not None and hooked:
+            stop = stopping.signalled(before, action.number, now)
+        else:
+            stop = stopping.begun(action.target, action.number, action.reason, now)
         return local.with_memory(local.memory.update(action.container, stopping=stop))
 
     def _kill_container(self, local: Local, action: Action) -> Local:

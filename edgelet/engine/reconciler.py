@@ -14,9 +14,9 @@ from ..core import plan as planner
 from ..core.absorb import absorb
 from ..core.memory import Ending, PodMemory, Trouble
 from ..model.actions import Action, Plan, Verb
-from ..model.observed import ObservedPod
 from ..model.pod import Pod, PodKey
 from ..model.status import PodStatus
+from . import targets
 from .executor import Executor
 from .local import Local
 from .observer import Observer
@@ -64,6 +64,7 @@ class Context:
     executor: Executor
     observer: Observer
     probes: ports.Probes
+    hooks: ports.Hooks
     recorder: ports.Recorder
     statuses: Statuses
     memories: Memories
@@ -109,6 +110,9 @@ class Reconciler:
         if observed is not local.observed:
             local = replace(local, observed=observed)
         memory = absorb(self._adopt(local), local.observed, self._c.clock.monotonic())
+        hooks = self._c.hooks.states(local.key)
+        if hooks != memory.hooks:
+            memory = replace(memory, hooks=hooks)
         if memory.anew and not local.memory.anew:
             self._c.memories.save(memory)  # a person's restart of a pod that has completed outlives the agent
         local = self._expect(local.with_memory(memory))
@@ -258,9 +262,13 @@ class Reconciler:
         over = local.desired is None and local.observed is None and not local.memory.uid
         if over and not local.stale:
             self._c.probes.forget(local.key)
+            self._c.hooks.keep(local.key, ())
             self._c.statuses.remove(local.key)
             return Stepped(local, None, over=True)
-        self._c.probes.sync(local.key, _targets(local))
+        self._c.probes.sync(local.key, targets.probed(local))
+        if local.memory.hooks:
+            alive = local.observed.containers if local.observed else ()
+            self._c.hooks.keep(local.key, [c.id for c in alive if c.running])
         if local.memory.uid and local.current is not None and local.memory is not local.saved:
             self._c.memories.save(local.memory)
             local = replace(local, saved=local.memory)
@@ -276,38 +284,3 @@ def _note(local: Local) -> str:
         if pull is not None and pull.reason:
             return f"a new version waits for image {container.image}: {pull.message}"
     return "a new version is about to replace it"
-
-
-def _targets(local: Local) -> tuple[ports.Target, ...]:
-    """The running containers that have probes; of those in a pod that ends only readiness is probed (4.7)."""
-    pod, observed = local.current, local.observed
-    if pod is None or observed is None:
-        return ()
-    return tuple(_each_target(local, pod, observed))
-
-
-def _each_target(local: Local, pod: Pod, observed: ObservedPod) -> list[ports.Target]:
-    found = []
-    for container in pod.all_containers:
-        instance = observed.newest(container.name)
-        probed = container.liveness or container.readiness or container.startup
-        if instance is None or not instance.running or not probed:
-            continue
-        if not observed.host_network and not observed.ips:
-            continue  # an empty address would mean the host's own network
-        ip = "" if observed.host_network else observed.ips[0]
-        found.append(
-            ports.Target(
-                key=local.key,
-                uid=pod.uid,
-                container=container,
-                container_id=instance.id,
-                pid=instance.pid,
-                oci_config=instance.oci_config,
-                ip=ip,
-                started_mono=instance.started_mono,
-                field_path=local.ref(container.name).field_path,
-                terminating=local.memory.ending is not None,
-            )
-        )
-    return found

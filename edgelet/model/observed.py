@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from .pod import PodKey
+from .pod import HookHandler, PodKey
 
 
 class State(enum.Enum):
@@ -28,6 +28,7 @@ class ObservedContainer:
     `partial` = the exit is known from conmon's exit file only (code, no OOM flag, no exact time):
     an inspect is still owed.  `message_file` is the file of the host that the container may leave its termination
     message in ("" = none), `message_policy` the policy for it, `message` what was found there at its end (3.14).
+    `pre_stop` is the hook that it was made with.
     """
 
     id: str
@@ -53,6 +54,7 @@ class ObservedContainer:
     message: str = ""
     message_file: str = ""
     message_policy: str = "File"
+    pre_stop: HookHandler | None = None
     partial: bool = False
 
     @property

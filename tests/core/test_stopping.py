@@ -8,6 +8,8 @@ import pytest
 
 from edgelet.core import stopping
 from edgelet.core.memory import Stopping
+from edgelet.model.hooks import HookKind, HookState
+from edgelet.model.pod import Sleep
 from tests.core.scenes import NOW, created, ended, known, memory, runs, says, stops
 
 
@@ -74,3 +76,81 @@ def test_no_kill_before_the_smallest_grace_that_was_asked_for(first: int, steps:
         assert wake is None or now < wake <= allowed
         if action:
             return
+
+
+HOOKING = Stopping("app-0", NOW - 4.5, NOW + 5.5, "asked to", hooking=True)
+
+
+def hook_step(
+    stop: Stopping | None, grace: int, state: HookState | None = None, kind: HookKind = HookKind.PRE_STOP
+) -> tuple[str, float | None]:
+    """What is done about app-0, which has a preStop hook that stands like this."""
+    hooks = {("app-0", kind): state} if state else {}
+    remembered = memory({"app": known(stopping=stop)}, hooks=hooks)
+    action, wake = stopping.step("app", "app-0", remembered, grace, "why", NOW, hook=True)
+    return says(action) if action else "", wake
+
+
+@pytest.mark.parametrize(
+    ("stop", "grace", "state", "expected"),
+    [
+        (None, 10, None, ("run the preStop hook of container app app-0 10", None)),
+        (None, 1, None, ("run the preStop hook of container app app-0 1", None)),
+        (None, 0, None, ("stop container app app-0 0", None)),
+        (stops("app-7"), 10, None, ("run the preStop hook of container app app-0 10", None)),
+        (HOOKING, 10, HookState.RUNNING, ("", NOW + 5.5)),
+        (HOOKING, 5, HookState.RUNNING, ("", NOW + 0.5)),
+        (HOOKING, 60, HookState.RUNNING, ("", NOW + 5.5)),
+        (HOOKING, 10, HookState.DONE, ("stop container app app-0 6", None)),
+        (HOOKING, 10, HookState.FAILED, ("stop container app app-0 6", None)),
+        (HOOKING, 10, None, ("stop container app app-0 6", None)),
+        (HOOKING, 7, HookState.DONE, ("stop container app app-0 3", None)),
+        (HOOKING, 4, HookState.RUNNING, ("stop container app app-0 0", None)),
+        (HOOKING, 3, HookState.RUNNING, ("stop container app app-0 0", None)),
+    ],
+    ids=[
+        "the hook comes first",
+        "also with a grace of one second",
+        "without grace there is none",
+        "a stop of an earlier instance says nothing",
+        "it is waited for",
+        "a shorter grace ends the wait sooner",
+        "a longer one does not prolong it",
+        "its end is followed by the signal; whole seconds are used up",
+        "so is its failure",
+        "so is a hook nobody knows of",
+        "of a shorter grace less is left",
+        "a grace that is used up",
+        "or was over before",
+    ],
+)
+def test_a_pre_stop_hook_is_part_of_the_grace(
+    stop: Stopping | None, grace: int, state: HookState | None, expected: tuple[str, float | None]
+) -> None:
+    assert hook_step(stop, grace, state) == expected
+
+
+def test_a_post_start_hook_that_runs_delays_no_stop() -> None:
+    assert hook_step(HOOKING, 10, HookState.RUNNING, HookKind.POST_START) == ("stop container app app-0 6", None)
+
+
+def test_a_hook_that_took_all_the_grace_leaves_two_seconds() -> None:
+    assert stopping.hooked("app-0", 10, "why", NOW) == Stopping("app-0", NOW, NOW + 10, "why", hooking=True)
+    stop = stopping.signalled(HOOKING, 0, NOW)
+    assert stop == Stopping("app-0", NOW - 4.5, NOW + 2, "asked to", late=4.5)
+    assert hook_step(stop, 4) == ("", NOW + 2)
+    assert stopping.signalled(HOOKING, 6, NOW).deadline == NOW + 6
+    late = stopping.signalled(HOOKING, 6, NOW)
+    assert hook_step(late, 0) == ("", NOW + 2)
+    killed = stopping.killed(late, NOW + 9)
+    assert (killed.deadline, killed.kills, killed.late) == (NOW + 14, 1, 4.5)
+
+
+def test_each_container_of_a_pod_runs_its_own_hook() -> None:
+    two = [runs(grace=5, pre_stop=Sleep(1)), runs("side", grace=0, pre_stop=Sleep(1)), runs("third", grace=7)]
+    actions, _ = stopping.stop_all(two, memory(), None, NOW)
+    assert [says(a) for a in actions] == [
+        "run the preStop hook of container app app-0 5",
+        "stop container side side-0 0",
+        "stop container third third-0 7",
+    ]

@@ -18,7 +18,8 @@ from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 
 from edgelet import errors
-from edgelet.model.pod import Container, Exec, Pod, Probe
+from edgelet.model.hooks import HookState
+from edgelet.model.pod import Container, Exec, Lifecycle, Pod, Probe
 from tests.engine.world import KEY, World, fault_source, make_pod, settled
 
 EXAMPLES = int(os.environ.get("EDGELET_EXAMPLES", "300"))
@@ -28,6 +29,7 @@ INITS = ("init-1", "init-2")
 SIDECARS = ("sidecar-1", "sidecar-2")
 ALL = (*NAMES, *INITS, *SIDECARS)
 PROBE = Probe(Exec(("true",)))
+HOOKED = Lifecycle(pre_stop=Exec(("true",)))
 CHANGES = frozenset({"create_pod", "remove_pod", "create_container", "start_container", "signal_container"})
 
 
@@ -52,6 +54,7 @@ class Box:
     probe: str
     grace: int | None
     sidecar: bool
+    hook: bool
 
     def build(self, name: str, init: bool) -> Container:
         """The container; inits that run to their end have no probes."""
@@ -62,6 +65,7 @@ class Box:
             self.image,
             pull_policy=self.pull,
             restart_policy="Always" if sidecar else "",
+            lifecycle=HOOKED if self.hook and (sidecar or not init) else Lifecycle(),
             liveness=probe if self.probe == "liveness" else None,
             startup=probe if self.probe == "startup" else None,
         )
@@ -96,6 +100,7 @@ boxes = st.builds(
     probe=st.sampled_from(("", "", "liveness", "startup")),
     grace=st.sampled_from((None, None, 1, 7)),
     sidecar=st.booleans(),
+    hook=st.booleans(),
 )
 shapes = st.builds(
     Shape,
@@ -120,6 +125,7 @@ VERBS = tuple(
     """edit, edit, edit, remove, readd, hold, release, restart, restart container, exit, exit, exit, oom, infra dies,
     reboot, conmon dies, agent restarts, liveness, started, lose image, container vanishes, pod vanishes,
     ignore SIGTERM, heed SIGTERM, bad command, good command, exits at start, stays up, volume fails, volume works,
+    hooks end, hooks fail,
     cut off, back, time, time, time, wake, relist""".replace("\n    ", " ").split(", ")
 )
 
@@ -243,6 +249,12 @@ class Play:
 
     def _exits_at_start(self, op: Op) -> None:
         self.world.runtime.exits_at_start[self._name(op)] = op.number % 2
+
+    def _hooks_end(self, op: Op) -> None:
+        self.world.end_hooks()
+
+    def _hooks_fail(self, op: Op) -> None:
+        self.world.end_hooks(HookState.FAILED)
 
     def _stays_up(self, op: Op) -> None:
         for name in (*NAMES, *SIDECARS):

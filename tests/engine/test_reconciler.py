@@ -8,8 +8,9 @@ import pytest
 
 from edgelet import errors
 from edgelet.engine.workers import Wish
+from edgelet.model.hooks import HookKind
 from edgelet.model.observed import State
-from edgelet.model.pod import Container, Exec, Pod, Probe, VolumeMount
+from edgelet.model.pod import Container, Exec, Lifecycle, Pod, Probe, Sleep, VolumeMount
 from edgelet.model.status import Running, Terminated, Waiting
 from tests.engine.world import KEY, World, make_pod
 
@@ -801,3 +802,41 @@ def test_each_instance_gets_a_file_for_its_message_unless_none_is_wanted_or_a_vo
     )
     binds = {n: [b.target for b in world.runtime.binds_of(world.newest(n).id)] for n in ("app", "silent", "own")}
     assert binds == {"app": ["/dev/termination-log"], "silent": [], "own": ["/dev/termination-log/"]}
+
+
+HOOKED = replace(APP, lifecycle=Lifecycle(pre_stop=Sleep(3)))
+
+
+def test_a_pre_stop_hook_is_run_and_heard_of_before_the_signal(world: World) -> None:
+    up(world, make_pod(containers=(HOOKED,), grace=20))
+    world.want(None)
+    world.run(6.5)
+    ((kind, target, handler, limit),) = world.hooks.begun
+    assert (kind, target.container_id, handler, limit) == (HookKind.PRE_STOP, world.newest("app").id, Sleep(3), 27.0)
+    assert world.runtime.signals("app") == []
+    world.end_hooks()
+    world.pump()
+    assert world.pod() is None
+    assert [e.message for e in world.recorder.events if e.reason == "Killing"] == ["Stopping container app"]
+
+
+def test_a_hook_that_hangs_is_not_waited_for_longer_than_the_grace(world: World) -> None:
+    world.runtime.ignores_sigterm.add("app")
+    up(world, make_pod(containers=(HOOKED,), grace=20))
+    signals = world.times("signal_container")
+    world.want(None)
+    world.run(60)
+    assert signals == [20, 22]
+    assert world.pod() is None
+    assert world.hooks.states(KEY) == {}
+
+
+def test_the_next_agent_runs_the_hook_of_a_pod_that_it_does_not_know(world: World) -> None:
+    up(world, make_pod(containers=(HOOKED,), grace=20))
+    world.want(None)
+    world.boot()
+    world.pump()
+    assert [begun[0] for begun in world.hooks.begun] == [HookKind.PRE_STOP]
+    world.end_hooks()
+    world.pump()
+    assert world.pod() is None

@@ -75,7 +75,8 @@ class Engine:
         self.runtime.on_change = self.deliver
         self.puller = Puller(self.runtime, self.clock, self.recorder, self.workers.pulled)
         self.volumes = fakes.FakeVolumes()
-        tools = Tools(self.runtime, self.volumes, self.observer, self.puller, self.recorder, self.clock)
+        hooks = fakes.FakeHooks()
+        tools = Tools(self.runtime, self.volumes, self.observer, self.puller, self.recorder, self.clock, hooks)
         states = States(MemoryStore(), {}, "boot-1")
         self.workers.use(
             Reconciler(
@@ -83,6 +84,7 @@ class Engine:
                     Executor(tools),
                     self.observer,
                     fakes.FakeProbes(),
+                    hooks,
                     self.recorder,
                     self.store,
                     states,

@@ -21,6 +21,7 @@ from edgelet.engine.local import Local
 from edgelet.engine.reconciler import Context, Reconciler, Stepped
 from edgelet.engine.states import States
 from edgelet.engine.workers import Mailbox, Wish
+from edgelet.model.hooks import HookKind, HookState
 from edgelet.model.observed import Bind, ObservedContainer, ObservedPod
 from edgelet.model.pod import Container, Pod, PodKey
 from edgelet.model.status import PodStatus
@@ -109,6 +110,9 @@ class Rules:
     graces: dict[str, int] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     crashes: dict[str, Crash] = field(default_factory=dict)
+    hooks: dict[str, float] = field(default_factory=dict)
+    hooking: set[str] = field(default_factory=set)
+    """Instances whose preStop hook was begun and has not ended, by id; `hooks` says since when."""
     generation: str = ""
     deletion: int | None = None
     """The shortest grace with which a person has deleted the pod."""
@@ -127,18 +131,36 @@ class Rules:
         self.counts[container.name] = number
         self.crashes.setdefault(container.name, Crash()).begin(self.clock.monotonic())
 
+    def hook_begun(self, container_id: str, kind: HookKind) -> None:
+        """A preStop hook begins."""
+        self.hooks.setdefault(container_id, self.clock.monotonic())
+        self.hooking.add(container_id)
+
+    def _grace(self, seen: ObservedContainer) -> int:
+        """The seconds that an instance is allowed at the least."""
+        least = self.graces.get(seen.id, seen.grace if seen.grace is not None else 30)
+        return least if self.deletion is None else min(least, self.deletion)
+
     def signalled(self, seen: ObservedContainer, signal: str) -> None:
         """Before a signal to a running container."""
         now = self.clock.monotonic()
         if signal == "SIGKILL":
             assert seen.id in self.terms, f"{seen.name} is killed without having been asked to end"
-            least = self.graces.get(seen.id, seen.grace if seen.grace is not None else 30)
-            least = max(least if self.deletion is None else min(least, self.deletion), 2)
-            passed = now - self.terms[seen.id]
+            least = max(self._grace(seen), 2)
+            assert now - self.terms[seen.id] >= 2 - 1e-6, f"{seen.name} is killed right after its signal"
+            passed = now - min(self.terms[seen.id], self.hooks.get(seen.id, now))
             assert passed >= least - 1e-6, f"{seen.name} is killed after {passed:.3f} s of {least} s"
         else:
+            self._hook_was_run(seen, now)
             self.terms.setdefault(seen.id, now)
         self.crashes.pop(seen.name, None)
+
+    def _hook_was_run(self, seen: ObservedContainer, now: float) -> None:
+        if seen.pre_stop is None or self._grace(seen) == 0:
+            return
+        assert seen.id in self.hooks, f"{seen.name} is told to end without its preStop hook"
+        waited = now - self.hooks[seen.id]
+        assert seen.id not in self.hooking or waited >= self._grace(seen) - 1e-6, f"{seen.name}: hook cut short"
 
     def ended(self, name: str) -> None:
         """An instance has ended by itself, or failed to start."""
@@ -257,11 +279,14 @@ class World:
         self.runtime.on_change = self.deliver
         puller = pullers.Puller(self.runtime, self.clock, self.recorder, self._pulled)
         self.puller = puller
-        tools = Tools(self.runtime, self.volumes, self.observer, puller, self.recorder, self.clock)
+        self.hooks = fakes.FakeHooks()
+        self.hooks.began = self.rules.hook_begun
+        tools = Tools(self.runtime, self.volumes, self.observer, puller, self.recorder, self.clock, self.hooks)
         context = Context(
             executor=Executor(tools),
             observer=self.observer,
             probes=self.probes,
+            hooks=self.hooks,
             recorder=self.recorder,
             statuses=self.statuses,
             memories=States(self.store, dict(self.store.entries), self.runtime.boot_id),
@@ -388,6 +413,13 @@ class World:
         self.rules.ended(name)
         self.runtime.exit(self.newest(name).id, code, oom=oom)
         return True
+
+    def end_hooks(self, state: HookState = HookState.DONE) -> int:
+        """All preStop hooks that run end; how many there were."""
+        self.rules.hooking.clear()
+        ended = self.hooks.end(KEY, HookKind.PRE_STOP, state)
+        self.box.wake()
+        return ended
 
     def reboot(self, boot_id: str) -> None:
         """Power is lost and comes back; the agent starts anew."""

@@ -6,14 +6,13 @@ are those of Podman's `specgen` (4.0 and later).  Golden files pin the bodies.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ...core import expand, qos
-from ...model import labels
+from ...model import hooks, labels
 from ...model.observed import Bind
 from ...model.pod import Container, Pod, SecurityContext
 
@@ -173,7 +172,7 @@ def _container_labels(pod: Pod, container: Container, instance: Instance, naming
     }
     own.update(_message_labels(container, instance.binds))
     if container.lifecycle.pre_stop is not None:
-        own[labels.PRE_STOP] = hook_text(container.lifecycle.pre_stop)
+        own[labels.PRE_STOP] = hooks.text(container.lifecycle.pre_stop, container)
     return {**_common_labels(pod, naming), **own}
 
 
@@ -185,12 +184,6 @@ def _message_labels(container: Container, binds: tuple[Bind, ...]) -> dict[str, 
     if container.termination_message_policy != "File":
         found[labels.MESSAGE_POLICY] = container.termination_message_policy
     return found
-
-
-def hook_text(hook: object) -> str:
-    """A hook as compact JSON, with the class name as `kind`: what a stop needs when the manifest is gone."""
-    fields = dataclasses.asdict(hook)  # type: ignore[call-overload]
-    return json.dumps({"kind": type(hook).__name__, **fields}, separators=(",", ":"))
 
 
 def _log(instance: Instance) -> Body:
