@@ -115,9 +115,8 @@ def test_attach_shows_output_takes_input_and_ends_nothing(agent: Agent) -> None:
     agent.wait_ready("web")
     done = kubectl("attach", "-i", "web-n1", given="one\nend\n")
     assert done.stdout == "got one\ngot end\n"
-    state = (
-        agent.wait("its end", lambda: agent.phase("web") == "Failed") and agent.status("web")["containerStatuses"][0]
-    )
+    agent.wait("its end", lambda: agent.phase("web") == "Failed")
+    state = agent.status("web")["containerStatuses"][0]
     assert state["state"]["terminated"]["exitCode"] == 3
     count = "i=0; trap 'exit 0' TERM; while :; do i=$((i+1)); echo $i; echo e$i >&2; sleep 0.2; done"
     agent.write(pod("loud", container(command=["sh", "-c", count])))
