@@ -45,7 +45,7 @@ def program() -> list[str]:
     return [str(installed)] if installed.exists() else [sys.executable, "-m", "edgelet.cli.main"]
 
 
-class _Connection(http.client.HTTPConnection):
+class UnixConnection(http.client.HTTPConnection):
     """HTTP on a unix socket."""
 
     def __init__(self, path: str) -> None:
@@ -162,7 +162,7 @@ class Agent:
 
     def get(self, path: str) -> Any:
         """JSON from the API. Raises OSError when nobody answers."""
-        connection = _Connection(str(self.socket))
+        connection = UnixConnection(str(self.socket))
         try:
             connection.request("GET", path)
             return json.loads(connection.getresponse().read())
@@ -249,7 +249,7 @@ class Agent:
     def container_log(self, name: str, container: str = "app", *, previous: bool = False) -> str:
         """What the container printed."""
         query = f"container={quote(container)}{'&previous=true' if previous else ''}"
-        connection = _Connection(str(self.socket))
+        connection = UnixConnection(str(self.socket))
         try:
             connection.request("GET", f"/api/v1/namespaces/default/pods/{name}-{NODE}/log?{query}")
             answer = connection.getresponse()
@@ -404,7 +404,7 @@ def inspect(env: PodmanEnv, name: str) -> list[Json]:
 def ask_podman(env: PodmanEnv, path: str) -> tuple[int, Any]:
     """GET from Podman's API, by a service of the test's own: a tenth of what the podman command costs."""
     with env.service.connected() as listener:
-        connection = _Connection(listener)
+        connection = UnixConnection(listener)
         try:
             connection.request("GET", f"/v4.0.0/libpod/{path}")
             answer = connection.getresponse()

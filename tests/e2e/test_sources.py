@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import time
+from typing import Any
 
 from tests.e2e.agent import Agent
-from tests.e2e.manifests import SERVE, container, pod
+from tests.e2e.manifests import SERVE, container, mount, pod
 
 
 def problems(agent: Agent) -> str:
     """What `edgelet get sources` complains about."""
     return agent.cli("get", "sources").stdout
+
+
+def files(agent: Agent) -> list[dict[str, Any]]:
+    """The state of every file in the directory."""
+    found: list[dict[str, Any]] = agent.get("/apis/edgelet.io/v1/sources")["items"][0]["files"]
+    return found
 
 
 def test_a_bad_manifest_costs_nothing_but_itself(agent: Agent) -> None:
@@ -142,3 +150,101 @@ def test_the_directory_may_come_later(agent: Agent) -> None:
     agent.write(pod("web"))
     agent.wait_ready("web")
     assert agent.agent_status()["sources"][0]["ok"]
+
+
+def test_pain_101_pain_103_edited_while_the_agent_is_down_the_pod_is_replaced_and_never_two(agent: Agent) -> None:
+    journal = agent.directory / "journal"
+    journal.mkdir()
+    volumes = [{"name": "journal", "hostPath": {"path": str(journal)}}]
+
+    def version(number: int) -> dict[str, Any]:
+        listen = f"nc -l -p {port} & wait $!; echo clash {number} >> /journal/lines; {SERVE}"
+        script = f"echo {number} >> /journal/lines; {listen}"
+        return pod("web", container(script=script, volumeMounts=[mount("journal", "/journal")]), **spec)
+
+    with socket.create_server(("0.0.0.0", 0)) as free:
+        port = free.getsockname()[1]
+    spec: dict[str, Any] = {"hostNetwork": True, "volumes": volumes}
+    agent.start().write(version(1))
+    agent.wait_ready("web")
+    before = agent.running_id("web")
+    agent.kill()
+    agent.write(version(2))
+    agent.start()
+    agent.wait("the new version", lambda: agent.running_id("web") not in {"", before} and agent.ready("web"))
+    assert len(agent.of_pod("web")) == 1
+    assert (journal / "lines").read_text().split() == ["1", "2"]
+    agent.write(version(3))
+    agent.wait("the next one", lambda: (journal / "lines").read_text().split() == ["1", "2", "3"])
+    agent.wait_ready("web")
+    assert (journal / "lines").read_text().split() == ["1", "2", "3"]
+
+
+def test_pain_106_the_same_manifest_taken_away_and_put_back_at_any_moment_runs_again(agent: Agent) -> None:
+    document = pod("web", terminationGracePeriodSeconds=1)
+    agent.start().write(document)
+    agent.wait_ready("web")
+    for away in (0.0, 0.2, 0.45, 0.55, 0.7, 1.0):
+        agent.remove("web")
+        time.sleep(away)
+        agent.write(document)
+        time.sleep(0.7)
+        agent.wait_ready("web")
+        assert agent.phase("web") == "Running"
+        assert len([c for c in agent.of_pod("web") if c["State"]["Running"]]) == 1
+    assert not agent.agent_status()["sources"][0]["problems"]
+
+
+def test_pain_109_after_a_change_of_a_host_file_the_pod_can_be_restarted(agent: Agent) -> None:
+    setting = agent.directory / "setting"
+    setting.write_text("first")
+    agent.start().write(
+        pod(
+            "web",
+            container(script=f"cat /setting; echo; {SERVE}", volumeMounts=[mount("setting", "/setting")]),
+            volumes=[{"name": "setting", "hostPath": {"path": str(setting), "type": "File"}}],
+        )
+    )
+    agent.wait_ready("web")
+    before = agent.running_id("web")
+    setting.write_text("second")
+    agent.cli("restart", "web")
+    agent.wait("it to run anew", lambda: agent.running_id("web") not in {"", before} and agent.ready("web"))
+    agent.wait("the new setting", lambda: agent.container_log("web") == "second\n")
+
+
+def test_every_file_is_shown_with_its_state(agent: Agent) -> None:
+    agent.start().write(pod("good"))
+    agent.write(pod("kept"))
+    agent.wait_ready("good", "kept")
+    agent.write_text("kind: Pod\nspec: {", "kept")
+    agent.write_text("kind: Service\napiVersion: v1\nmetadata: {name: x}\n", "bad")
+    (agent.manifests / "good.yaml~").write_text("old")
+
+    def states() -> dict[str, list[str]]:
+        lines = agent.cli("get", "sources", "-o", "wide").stdout.partition("\n\n")[2].splitlines()[1:]
+        return {words[0]: words[1:3] for words in map(str.split, lines)}
+
+    expected = {
+        "bad.yaml": ["Refused", "<none>"],
+        "good.yaml": ["Good", "default/good-n1"],
+        "good.yaml~": ["Skipped", "<none>"],
+        "kept.yaml": ["LastGood", "default/kept-n1"],
+    }
+    agent.wait("the states", lambda: states() == expected)
+
+
+def test_two_thousand_bad_files_beside_good_ones_are_told_and_end_nothing(agent: Agent) -> None:
+    agent.start().write(pod("web"))
+    agent.wait_ready("web")
+    before = agent.running_id("web")
+    for number in range(2000):
+        (agent.manifests / f"m{number}.yaml").write_text("kind: Pod\n")
+    agent.write(pod("more"))
+    agent.wait_ready("more", seconds=60)
+    agent.wait("all to be told", lambda: len(files(agent)) == 2002, 60)
+    for path in agent.manifests.glob("m*.yaml"):
+        if path.name != "more.yaml":
+            path.unlink()
+    agent.wait("them to be gone", lambda: len(files(agent)) == 2, 60)
+    assert (agent.running_id("web"), agent.ready("more")) == (before, True)
