@@ -13,7 +13,7 @@ export MALLOC_ARENA_MAX ?= 2
 .PHONY: help setup run test check bench saves mutants deb binary vm test-vm test-podman5 clean
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.dev ## install what is missing (as root, from the distribution) and make .venv/bin/edgelet
 
@@ -56,10 +56,7 @@ binary: $(VENV)/.installed ## dist/edgelet, one executable that needs no Python,
 vm: deb ## boot a virtual machine with the package in it and open a shell there; VM=trixie for Debian 13
 	$(PY) -m tests.vm.shell $(VM)
 
-test-binary: $(VENV)/.installed ## dist/edgelet, one executable that needs no Python, and dist/edgelet.pyz (Debian 12)
-	PYTHON=$(abspath $(PY)) systemd/binary/build
-
-vm: deb ## the tests of the real target, in a virtual machine (as root; slow: software emulation)
+test-vm: deb ## the tests of the real target, in a virtual machine (as root; slow: software emulation)
 	EDGELET_VM=$(VM) $(PY) -m pytest tests/vm --timeout 1800 $(ARGS)
 
 test-podman5: $(VENV)/.dev ## contract suite and ten end-to-end tests with Debian 13's Podman, in a root of its own (as root)

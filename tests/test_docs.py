@@ -38,8 +38,8 @@ def test_every_link_inside_the_tree_leads_somewhere(document: Path) -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=IDS)
 def test_every_make_target_that_is_named_exists(document: Path) -> None:
     text = document.read_text()
-    named = set(re.findall(r"(?:^    |`|run )make ([a-z][a-z-]*)", text, re.MULTILINE))
-    targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"(?:^    |`|run )make ([a-z][a-z0-9-]*)", text, re.MULTILINE))
+    targets = set(re.findall(r"^([a-z][a-z0-9-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert named <= targets
 
 

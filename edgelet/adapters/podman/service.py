@@ -234,6 +234,7 @@ class Service:
         with open(os.open(self._stderr_path, flags, 0o600), "wb") as stderr:
             return subprocess.Popen(
                 words,
+                cwd=self._run_dir,  # conmon leaves a file called oom where it was started
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
