@@ -210,6 +210,8 @@ def test_a_service_that_stands_still_is_replaced_after_three_calls(service: podm
     assert api.get("images/json")
     pid = service_pid(service)
     os.kill(pid, signal.SIGSTOP)
+    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+        time.sleep(0.01)  # until the thread that got the signal has run, the others go on
     for _ in range(3):
         with pytest.raises(errors.TimedOut):
             api.get("images/json", timeout=0.2)
