@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import statistics
+import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +23,8 @@ from tests.support.nginx import Nginx
 from tests.support.web import WebServer
 
 GOOD = json.dumps({"apiVersion": "v1", "kind": "PodList", "items": [pod("far"), pod("away")]})
+REBOOTS = int(os.environ.get("EDGELET_REBOOTS", "2"))
+"""Of each kind, where reboots are compared."""
 NONE = '{"apiVersion": "v1", "kind": "PodList", "items": []}'
 
 BAD = {
@@ -218,6 +225,36 @@ def test_pain_220_after_a_reboot_without_link_the_pods_run(
     lone_agent.start().wait_ready("far", "away", seconds=90)
     assert not source(lone_agent)["ok"] and source(lone_agent)["pods"] == 2
     end(lone_agent, server)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_pain_220_the_first_container_comes_as_soon_without_link_as_with_it(
+    lone_agent: Agent, server: WebServer, authority: Authority
+) -> None:
+    """Reboots with the link and with a server that never answers, in turn; each begins with the agent's start."""
+    start(lone_agent, server, authority).wait_ready("far", "away")
+    times: dict[str, list[float]] = {"link": [], "none": []}
+    for _ in range(REBOOTS):
+        for name, reply in {"link": web.answer(GOOD), "none": web.HANG}.items():
+            server.script = lambda _, reply=reply: reply  # type: ignore[misc]
+            reboot(lone_agent)
+            server.hang_up()
+            begin = time.time()
+            lone_agent.start(wait=False)
+            lone_agent.wait_ready("far", "away", seconds=90)
+            times[name].append(min(started(c) for c in lone_agent.containers()) - begin)
+    server.script = lambda _: web.answer(GOOD)
+    best, medians = [{n: of(t) for n, t in times.items()} for of in (min, statistics.median)]
+    print(f"\nstart of the agent to the first container, s: {times}; median {medians}, best {best}")
+    assert best["none"] <= 1.1 * best["link"] + 0.5  # half a second for a busy machine
+    end(lone_agent, server)
+
+
+def started(made: dict[str, Any]) -> float:
+    """The epoch second in which a container's process began, by Podman."""
+    text, _, fraction = str(made["State"]["StartedAt"]).partition(".")
+    return datetime.fromisoformat(f"{text}+00:00").timestamp() + float("0." + re.split(r"[^0-9]", fraction)[0])
 
 
 def test_a_changed_reply_changes_the_pods_and_no_others(agent: Agent, server: WebServer, authority: Authority) -> None:
