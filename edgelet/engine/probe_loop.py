@@ -15,6 +15,9 @@ from .probe_io import Answer, Deadline, Ready, Steps
 PATIENCE = 1.0
 """Seconds a try gets to clean up after its deadline, before the next one."""
 
+LONGEST_WAIT = 3600.0
+"""Seconds that a turn waits at the most: the kernel takes no wait of a month, a grace period may be longer."""
+
 Answers = list[tuple[int, Answer]]
 """Finished tries: token and how it ended."""
 
@@ -95,7 +98,7 @@ class Loop:
         while self._deadlines and self._deadlines[0][1] not in self._tries:
             heapq.heappop(self._deadlines)
         times = [t for t in (wake_at, self._deadlines[0][0] if self._deadlines else None) if t is not None]
-        return max(min(times) - self._clock.monotonic(), 0.0) if times else None
+        return min(max(min(times) - self._clock.monotonic(), 0.0), LONGEST_WAIT) if times else None
 
     def _collect(self, answers: Answers, token: int, ready: Ready | None) -> None:
         """Resume a try: something is ready, or (None) its time is up."""
