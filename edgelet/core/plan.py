@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ..model.actions import Action, Plan, Verb
+from ..model.hooks import HookKind, HookState
 from ..model.observed import ObservedPod, State
 from ..model.pod import Pod
 from ..model.status import Waiting
@@ -238,6 +239,8 @@ def _condemn(scene: Scene, pod: Pod, look: Look, this: _Round) -> None:
         reason = text.probe_kill(name, verdict.failed)
     elif scene.memory.of(name).restart_id == look.instance.id:
         grace, reason = pod.grace, text.stopping(name)
+    elif scene.memory.hook(look.instance.id, HookKind.POST_START) is HookState.FAILED:
+        grace, reason = pod.grace, text.POST_START_FAILED
     else:
         return
     hook = look.instance.pre_stop is not None
@@ -255,7 +258,7 @@ def _start_inits(scene: Scene, pod: Pod, observed: ObservedPod, seen: View, this
             step = _start(scene, pod, observed, look, this)
             if step.blocks or not seen.initialised:
                 return False
-        elif not seen.initialised and not (look.sidecar and _started(scene, look)):
+        elif _starting(scene, look) or not (seen.initialised or (look.sidecar and _started(scene, look))):
             return False
     return True
 
@@ -263,6 +266,8 @@ def _start_inits(scene: Scene, pod: Pod, observed: ObservedPod, seen: View, this
 def _start_regulars(scene: Scene, pod: Pod, observed: ObservedPod, seen: View, this: _Round) -> None:
     """Regular containers, one after the other in spec order (3.2.4)."""
     for look in seen.regulars:
+        if _starting(scene, look):
+            return
         if look.alive or over(pod, look):
             continue
         if _start(scene, pod, observed, look, this).blocks:
@@ -282,6 +287,14 @@ def _start(scene: Scene, pod: Pod, observed: ObservedPod, look: Look, this: _Rou
 def _done(pod: Pod, look: Look) -> bool:
     """A regular init container has exited 0 in this sandbox."""
     return look.instance is not None and look.end is not None and restart.succeeded(pod, look.container, look.end)
+
+
+def _starting(scene: Scene, look: Look) -> bool:
+    """Its postStart hook still runs, or has failed: a container is started only with that (3.8)."""
+    if look.instance is None or not look.alive:
+        return False
+    state = scene.memory.hook(look.instance.id, HookKind.POST_START)
+    return state in (HookState.RUNNING, HookState.FAILED)
 
 
 def _started(scene: Scene, look: Look) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..model.observed import ObservedContainer, State
 from ..model.pod import Container, Pod
 from ..model.status import Terminated
+from . import text
 from .memory import ContainerMemory, PodMemory
 
 STATUS_UNKNOWN = "ContainerStatusUnknown"
@@ -56,9 +57,13 @@ def ended(instance: ObservedContainer, memory: ContainerMemory) -> Terminated | 
 
 
 def stopped(instance: ObservedContainer, memory: ContainerMemory) -> bool:
-    """Whether we told this instance to end: now, or in an earlier life of the agent."""
+    """Whether we told this instance to end: now, or in an earlier life of the agent.
+
+    One whose postStart hook failed counts as having ended by itself: its exit code decides, and the back-off
+    goes on (3.8).
+    """
     if memory.stopping is not None and memory.stopping.container_id == instance.id:
-        return True
+        return memory.stopping.reason != text.POST_START_FAILED
     return memory.stopped and memory.last is not None and memory.last.container_id == instance.id
 
 

@@ -11,6 +11,10 @@ INIT_STATUS_LOST = (
 """Message of an init container that was removed after the pod had been initialised (3.13.4)."""
 
 
+POST_START_FAILED = "FailedPostStartHook"
+"""Text of the Killing event of a container whose postStart hook failed (3.8)."""
+
+
 def go_duration(seconds: float) -> str:
     """Seconds as Go prints a duration of whole seconds: 10s, 2m40s, 5m0s, 1h0m0s."""
     total = round(seconds)

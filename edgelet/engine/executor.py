@@ -18,8 +18,8 @@ from ..core import memory as memories
 from ..core.memory import PodMemory, Pull, PullState, StartError
 from ..model.actions import Action, Verb
 from ..model.hooks import HookKind, HookState
-from ..model.observed import Bind, ObservedPod
-from ..model.pod import Container, Pod
+from ..model.observed import Bind, ObservedContainer, ObservedPod
+from ..model.pod import Container, HookHandler, Pod
 from ..model.status import Waiting
 from . import observer, puller, targets
 from .local import Local
@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 CONFIG_RETRY = 10.0
 """Seconds until a container that could not be made is tried again, doubling to CONFIG_CAP."""
 CONFIG_CAP = 60.0
+POST_START_LIMIT = 365 * 86_400.0
+"""Seconds until a postStart hook is given up: it has no timeout of its own (3.8)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,23 @@ class Executor:
             )
         self._event(local, "Normal", "Started", "Container started", action.container)
         sandbox = self._with_infra(local, local.observed)
-        return self._saw(local, observer.with_container(sandbox, running))
+        local = self._saw(local, observer.with_container(sandbox, running))
+        return self._post_start(local, running)
+
+    def _post_start(self, local: Local, running: ObservedContainer) -> Local:
+        """Begin the hook of a container that was started just now; one that an earlier agent started has had it."""
+        container = local.current.container(running.name) if local.current is not None else None
+        hook = container.lifecycle.post_start if container is not None else None
+        if hook is None or local.observed is None or not running.running:
+            return local
+        return self._hook(local, HookKind.POST_START, running, hook, POST_START_LIMIT)
+
+    def _hook(self, local: Local, kind: HookKind, seen: ObservedContainer, hook: HookHandler, limit: float) -> Local:
+        if local.observed is None:
+            return local
+        self._t.hooks.begin(kind, targets.target(local, local.observed, seen), hook, limit)
+        hooks = {**local.memory.hooks, (seen.id, kind): HookState.RUNNING}
+        return local.with_memory(replace(local.memory, hooks=hooks))
 
     def _with_infra(self, local: Local, sandbox: ObservedPod) -> ObservedPod:
         """The first start brings the infra container and the pod's address: ask for them once."""
@@ -204,10 +222,9 @@ class Executor:
             return local
         self._event(local, "Normal", "Killing", action.reason, action.container)
         limit = action.number + stopping.MINIMUM + stopping.KILL_AGAIN
-        self._t.hooks.begin(HookKind.PRE_STOP, targets.target(local, local.observed, seen), seen.pre_stop, limit)
+        local = self._hook(local, HookKind.PRE_STOP, seen, seen.pre_stop, limit)
         stop = stopping.hooked(action.target, action.number, action.reason, self._t.clock.monotonic())
-        hooks = {**local.memory.hooks, (action.target, HookKind.PRE_STOP): HookState.RUNNING}
-        return local.with_memory(replace(local.memory.update(action.container, stopping=stop), hooks=hooks))
+        return local.with_memory(local.memory.update(action.container, stopping=stop))
 
     def _stop_container(self, local: Local, action: Action) -> Local:
         observed = local.observed.by_id(action.target) if local.observed else None

@@ -9,6 +9,7 @@ import pytest
 from edgelet.core import plan as planner
 from edgelet.core.backoff import Backoff
 from edgelet.core.memory import Ending, PodMemory, Pull, PullState, StartError, Trouble
+from edgelet.model.hooks import HookKind, HookState
 from edgelet.model.observed import State
 from edgelet.model.pod import Container
 from edgelet.model.status import Waiting
@@ -1055,3 +1056,38 @@ def test_the_earliest_wait_decides_when_to_look_again() -> None:
 
 def test_scenes_are_what_they_say() -> None:
     assert scenes.spoken(planner.plan(scene(pod(), None, fresh()))) == ["create pod 0"]
+
+
+POST = ("app-0", HookKind.POST_START)
+STARTING = [
+    ("runs", HookState.RUNNING, [], [], ""),
+    ("is done", HookState.DONE, ["create container side 0"], ["create container later 0"], ""),
+    ("was not begun by this agent", None, ["create container side 0"], ["create container later 0"], ""),
+    ("has failed", HookState.FAILED, ["stop container app app-0 30"], None, "FailedPostStartHook"),
+]
+
+
+@pytest.mark.parametrize(("name", "state", "regular", "sidecar", "reason"), STARTING, ids=[s[0] for s in STARTING])
+def test_the_next_container_waits_while_a_post_start_hook(
+    name: str, state: HookState | None, regular: list[str], sidecar: list[str] | None, reason: str
+) -> None:
+    hooks = {POST: state} if state else {}
+    made = planner.plan(scene(pod(*TWO), sandbox(runs()), memory({"app": known()}, hooks=hooks)))
+    assert scenes.spoken(made) == regular
+    assert made.wake_at is None
+    if reason:
+        assert [a.reason for a in made.actions] == [reason]
+    inits = (replace(SIDECAR, name="app"), LATER)
+    gated = planner.plan(scene(pod(SIDE, inits=inits), sandbox(runs()), memory({"app": known()}, hooks=hooks)))
+    assert scenes.spoken(gated) == (regular if sidecar is None else sidecar)
+
+
+def test_a_post_start_hook_of_a_dead_instance_holds_nothing_up() -> None:
+    remembered = memory({"app": over()}, hooks={POST: HookState.RUNNING})
+    made = planner.plan(scene(pod(*TWO), sandbox(ended()), remembered))
+    assert scenes.spoken(made) == ["create container app 1"]
+
+
+def test_a_pre_stop_hook_holds_no_start_up() -> None:
+    remembered = memory({"app": known()}, hooks={("app-0", HookKind.PRE_STOP): HookState.FAILED})
+    assert scenes.spoken(planner.plan(scene(pod(*TWO), sandbox(runs()), remembered))) == ["create container side 0"]

@@ -207,3 +207,9 @@ def test_from_which_end_the_back_off_counts() -> None:
 def test_another_container_is_no_earlier_instance() -> None:
     both = sandbox(ended("side", ago=50), ended(count=1, ago=5))
     assert starting.basis(both.containers[1], both, known(1, stopping=stops("app-1"))) is None
+
+
+def test_a_container_whose_post_start_hook_failed_ends_as_by_itself() -> None:
+    failed = known(stopping=replace(stops(), reason="FailedPostStartHook"))
+    assert not restart.stopped(ended(), failed)
+    assert restart.stopped(ended(), known(stopping=stops()))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.agent import Agent
-from tests.e2e.manifests import container, exec_probe, mount, pod
+from tests.e2e.manifests import SERVE, container, exec_probe, mount, pod
 
 
 def hooked(shared: Path, pre_stop: dict[str, Any], script: str = "", **fields: Any) -> dict[str, Any]:
@@ -135,3 +135,36 @@ def test_a_pod_removed_while_the_agent_was_down_still_gets_its_hook(agent: Agent
     agent.start()
     agent.wait("its end", lambda: not agent.rows("containers"))
     assert notes(tmp_path) == ["hook", "term"]
+
+
+def greeted(hook: dict[str, Any], script: str) -> dict[str, Any]:
+    """A container called `first` with a postStart hook."""
+    return container("first", script, volumeMounts=[mount("s", "/s")], lifecycle={"postStart": hook})
+
+
+def test_a21_the_next_container_starts_after_the_post_start_hook(agent: Agent, tmp_path: Path) -> None:
+    hook = run("sh", "-c", "echo hook >> /s/log; sleep 1; echo hook-end >> /s/log")
+    second = container("second", f"echo second >> /s/log; {SERVE}", volumeMounts=[mount("s", "/s")])
+    agent.start().write(pod("two", greeted(hook, SERVE), second, volumes=shared_volume(tmp_path)))
+    agent.wait_ready("two")
+    assert notes(tmp_path) == ["hook", "hook-end", "second"]
+
+
+def test_a23_a_post_start_hook_is_one_call(agent: Agent, tmp_path: Path, calls: tuple[int, list[str]]) -> None:
+    port, seen = calls
+    get = {"port": port, "host": "127.0.0.1", "path": "/hello"}
+    agent.start().write(pod("hello", greeted({"httpGet": get}, SERVE), volumes=shared_volume(tmp_path)))
+    agent.wait("the call", lambda: seen)
+    agent.wait_ready("hello")
+    agent.kill()
+    agent.start()
+    agent.wait_ready("hello")
+    assert seen == ["/hello kube-lifecycle/1.36 "]
+
+
+def test_a_post_start_hook_that_fails_ends_its_container_which_is_started_again(agent: Agent, tmp_path: Path) -> None:
+    hook = run("sh", "-c", "[ -e /s/been ] || { touch /s/been; exit 1; }")
+    agent.start().write(pod("fail", greeted(hook, SERVE), volumes=shared_volume(tmp_path)))
+    agent.wait("the restart", lambda: agent.restarts("fail", "first") == 1 and agent.ready("fail"), 60)
+    assert [e["message"] for e in agent.events("fail", "FailedPostStartHook")] == ["PostStartHook failed"]
+    assert [e["message"] for e in agent.events("fail", "Killing")] == ["FailedPostStartHook"]

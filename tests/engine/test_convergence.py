@@ -29,7 +29,7 @@ INITS = ("init-1", "init-2")
 SIDECARS = ("sidecar-1", "sidecar-2")
 ALL = (*NAMES, *INITS, *SIDECARS)
 PROBE = Probe(Exec(("true",)))
-HOOKED = Lifecycle(pre_stop=Exec(("true",)))
+HOOKED = Lifecycle(post_start=Exec(("true",)), pre_stop=Exec(("true",)))
 CHANGES = frozenset({"create_pod", "remove_pod", "create_container", "start_container", "signal_container"})
 
 
@@ -252,9 +252,11 @@ class Play:
 
     def _hooks_end(self, op: Op) -> None:
         self.world.end_hooks()
+        self.world.end_post_start()
 
     def _hooks_fail(self, op: Op) -> None:
         self.world.end_hooks(HookState.FAILED)
+        self.world.end_post_start(HookState.FAILED)
 
     def _stays_up(self, op: Op) -> None:
         for name in (*NAMES, *SIDECARS):
@@ -295,6 +297,7 @@ class Play:
 
     def _finish_inits(self) -> None:
         """Inits of an earlier, bad time that hang now end; startup probes succeed."""
+        self.world.end_post_start()
         for name in INITS:
             self.world.exit(name, 0)
         for target in self.world.probes.targets.get(KEY, ()):

@@ -8,7 +8,7 @@ import pytest
 
 from edgelet import errors
 from edgelet.engine.workers import Wish
-from edgelet.model.hooks import HookKind
+from edgelet.model.hooks import HookKind, HookState
 from edgelet.model.observed import State
 from edgelet.model.pod import Container, Exec, Lifecycle, Pod, Probe, Sleep, VolumeMount
 from edgelet.model.status import Running, Terminated, Waiting
@@ -840,3 +840,39 @@ def test_the_next_agent_runs_the_hook_of_a_pod_that_it_does_not_know(world: Worl
     world.end_hooks()
     world.pump()
     assert world.pod() is None
+
+
+GREETED = Container("first", "demo", lifecycle=Lifecycle(post_start=Exec(("greet",))))
+
+
+def test_a21_the_next_container_waits_for_the_post_start_hook_of_the_one_before(world: World) -> None:
+    up(world, make_pod(containers=(GREETED, APP)))
+    world.run(100)
+    ((kind, target, handler, _),) = world.hooks.begun
+    assert (kind, target.container_id, handler) == (
+        HookKind.POST_START,
+        world.newest("first").id,
+        Exec(("greet",)),
+    )
+    assert world.runtime.running() == ["first"]
+    world.end_post_start()
+    world.pump()
+    assert world.runtime.running() == ["app", "first"]
+
+
+def test_a_post_start_hook_that_fails_ends_the_container_which_then_backs_off(world: World) -> None:
+    up(world, make_pod(containers=(GREETED,)))
+    starts = world.times("start_container")
+    for _ in range(3):
+        world.end_post_start(HookState.FAILED)
+        world.run(60)
+    assert starts == [0, 70, 140]  # 10 s and 20 s after the ends at 60 s and 120 s
+    assert [e.message for e in world.recorder.events if e.reason == "Killing"] == ["FailedPostStartHook"] * 3
+
+
+def test_the_next_agent_does_not_greet_again(world: World) -> None:
+    up(world, make_pod(containers=(GREETED, APP)))
+    world.boot()
+    world.pump()
+    assert world.hooks.begun == []
+    assert world.runtime.running() == ["app", "first"]

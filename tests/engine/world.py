@@ -132,7 +132,9 @@ class Rules:
         self.crashes.setdefault(container.name, Crash()).begin(self.clock.monotonic())
 
     def hook_begun(self, container_id: str, kind: HookKind) -> None:
-        """A preStop hook begins."""
+        """A hook begins."""
+        if kind is not HookKind.PRE_STOP:
+            return
         self.hooks.setdefault(container_id, self.clock.monotonic())
         self.hooking.add(container_id)
 
@@ -418,6 +420,12 @@ class World:
         """All preStop hooks that run end; how many there were."""
         self.rules.hooking.clear()
         ended = self.hooks.end(KEY, HookKind.PRE_STOP, state)
+        self.box.wake()
+        return ended
+
+    def end_post_start(self, state: HookState = HookState.DONE) -> int:
+        """All postStart hooks that run end; how many there were."""
+        ended = self.hooks.end(KEY, HookKind.POST_START, state)
         self.box.wake()
         return ended
 
