@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from .model.hooks import HookKind, HookStates
+from .model.objects import LocalObject
 from .model.observed import Bind, Image, ObservedContainer, ObservedPod
 from .model.pod import Container, HookHandler, Pod, PodKey
 from .model.problems import Problem
@@ -110,6 +111,7 @@ class Snapshot:
 
     `seen` False = the source could not be read yet: its absence of pods is evidence of nothing.
     `trouble` says why the source as a whole cannot be read now ("" = it can, or was not tried yet).
+    `objects` are the ConfigMaps and Secrets beside the pods; they outlive a reboot as the pods do.
     """
 
     source: str
@@ -117,6 +119,7 @@ class Snapshot:
     problems: tuple[Problem, ...] = ()
     seen: bool = True
     trouble: str = ""
+    objects: tuple[LocalObject, ...] = ()
 
 
 class Source(Protocol):

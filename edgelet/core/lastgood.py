@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..model.objects import LocalObject
 from ..model.pod import Pod
 from ..model.problems import Problem
 
@@ -30,14 +31,19 @@ class Outcome:
     """What runs after a version was weighed.
 
     `accepted` = fully valid.  `contributes` = something of it runs or was ended by it: it has to be
-    kept.  `kept` = some of `pods` come from an earlier version.
+    kept.  `kept` = some of `pods` or `objects` come from an earlier version.  `objects` are the
+    ConfigMaps and Secrets beside the pods.
     """
 
-    pods: tuple[Pod, ...]
+    pods: tuple[Pod, ...] = ()
     problems: tuple[Problem, ...] = ()
     accepted: bool = True
     contributes: bool = True
     kept: bool = False
+    objects: tuple[LocalObject, ...] = ()
+
+
+NOTHING = Outcome()
 
 
 def damage(data: bytes) -> str:
@@ -61,28 +67,36 @@ def looks_cut(data: bytes, before: bytes) -> bool:
     return before.endswith(b"\n") and not text.endswith((b"\n", b"}", b"]"))
 
 
-def weigh(decoded: Decoded, running: Iterable[Pod]) -> Outcome:
-    """What runs once `decoded` has taken the place of the versions that gave `running`."""
-    before = tuple(running)
+def weigh(decoded: Decoded, before: Outcome) -> Outcome:
+    """What runs once `decoded` has taken the place of the versions that gave `before`."""
     if not any(not p.warning for p in decoded.problems):
-        return Outcome(decoded.pods, decoded.problems)
+        return Outcome(decoded.pods, decoded.problems, objects=decoded.objects)
     shown = {pod.key for pod in decoded.pods}
-    kept = tuple(pod for pod in before if pod.key not in shown)
-    return Outcome(decoded.pods + kept, decoded.problems, False, bool(decoded.pods), bool(kept))
+    pods = tuple(pod for pod in before.pods if pod.key not in shown)
+    named = {one.id for one in decoded.objects}
+    objects = tuple(one for one in before.objects if one.id not in named)
+    return Outcome(
+        decoded.pods + pods,
+        decoded.problems,
+        accepted=False,
+        contributes=bool(decoded.pods or decoded.objects),
+        kept=bool(pods or objects),
+        objects=decoded.objects + objects,
+    )
 
 
-def refuse(problem: Problem, running: Iterable[Pod]) -> Outcome:
+def refuse(problem: Problem, before: Outcome) -> Outcome:
     """The outcome for bytes that are not even worth decoding: all goes on as before."""
-    before = tuple(running)
-    return Outcome(before, (problem,), accepted=False, contributes=False, kept=bool(before))
+    kept = bool(before.pods or before.objects)
+    return Outcome(before.pods, (problem,), accepted=False, contributes=False, kept=kept, objects=before.objects)
 
 
-def replay(versions: Iterable[bytes], decode: Callable[[bytes], Decoded]) -> tuple[Pod, ...]:
-    """The pods that ran when the kept `versions`, oldest first, were all weighed in turn."""
-    pods: tuple[Pod, ...] = ()
+def replay(versions: Iterable[bytes], decode: Callable[[bytes], Decoded]) -> Outcome:
+    """What ran when the kept `versions`, oldest first, were all weighed in turn; nothing is said about it."""
+    found = NOTHING
     for data in versions:
-        pods = weigh(decode(data), pods).pods
-    return pods
+        found = weigh(decode(data), found)
+    return Outcome(found.pods, kept=bool(found.pods or found.objects), objects=found.objects)
 
 
 def remember(versions: tuple[bytes, ...], data: bytes, outcome: Outcome) -> tuple[bytes, ...]:

@@ -14,3 +14,8 @@ class LocalObject:
     namespace: str
     name: str
     data: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def id(self) -> tuple[str, str, str]:
+        """What names it among others."""
+        return self.kind, self.namespace, self.name

@@ -274,6 +274,36 @@ def test_a_file_without_final_newline_is_fine_when_it_never_had_one_or_is_rename
     assert here.tick() == {"web": "three"}
 
 
+def config(name: str, value: str) -> str:
+    """A small ConfigMap."""
+    return f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  k: {value}\n"
+
+
+def objects(here: Box) -> dict[str, bytes]:
+    """Name -> its value, of the ConfigMaps in the newest snapshot."""
+    return {one.name: one.data["k"] for one in here.sink.last.objects}
+
+
+def test_configmaps_and_secrets_are_kept_with_the_last_good_version(here: Box) -> None:
+    here.put("a.yaml", many(manifest("a"), config("x", "one")))
+    here.put("b.yaml", config("other", "two"))
+    here.start()
+    assert objects(here) == {"x": b"one", "other": b"two"}
+    here.put("a.yaml", "kind: Pod\nspec: {")
+    here.put("b.yaml", "")
+    here.tick(1)
+    here.start()
+    assert objects(here) == {"x": b"one", "other": b"two"}
+    assert here.states()["b.yaml"].from_last_good
+    here.put("b.yaml", many(config("other", "three"), config("x", "not this one")))
+    here.tick(1)
+    assert objects(here) == {"x": b"one", "other": b"three"}
+    assert "ConfigMap default/x is in a file that comes first" in here.states()["b.yaml"].error
+    os.unlink(here.directory / "b.yaml")
+    here.tick(1)
+    assert objects(here) == {"x": b"one"}
+
+
 def test_an_unreadable_file_keeps_its_pod_and_comes_back(here: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     here.put("web.yaml", manifest("web"))
     here.start()

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ...core.lastgood import Outcome
+from ...model.objects import LocalObject
 from ...model.pod import Pod, PodKey
 from ...model.problems import Problem
 from ...model.sources import FileState
@@ -88,7 +89,7 @@ class View:
 
 def judge(record: Record, view: View, now: float) -> float | None:
     """The monotonic second at which the pods of a missing file end; None = they do not, it is held."""
-    if record.outcome is not None and not record.outcome.pods:
+    if record.outcome is not None and not (record.outcome.pods or record.outcome.objects):
         return now
     verdict = _patience(record, view)
     if isinstance(verdict, str):
@@ -118,11 +119,12 @@ def _patience(record: Record, view: View) -> float | str:
 
 @dataclass(slots=True)
 class Settled:
-    """All files together: the pods to run and what there is to say."""
+    """All files together: the pods to run, the objects beside them by id, and what there is to say."""
 
     pods: list[Pod] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     states: list[FileState] = field(default_factory=list)
+    objects: dict[tuple[str, str, str], LocalObject] = field(default_factory=dict)
 
 
 def settle(records: Iterable[Record], skipped: dict[str, str]) -> Settled:
@@ -141,7 +143,7 @@ def settle(records: Iterable[Record], skipped: dict[str, str]) -> Settled:
 
 
 def _settle_one(record: Record, owners: dict[PodKey, tuple[str, Pod]], settled: Settled) -> None:
-    outcome = record.outcome or Outcome(())
+    outcome = record.outcome or Outcome()
     problems = list(outcome.problems)
     mine = []
     for pod in outcome.pods:
@@ -153,6 +155,9 @@ def _settle_one(record: Record, owners: dict[PodKey, tuple[str, Pod]], settled: 
     if record.held and mine:
         problems.append(_kept(record.name, record.held))
     settled.pods += mine
+    for one in outcome.objects:
+        if settled.objects.setdefault(one.id, one) is not one and record.missing_since is None and not record.held:
+            problems.append(_second(record.name, one))
     settled.problems += problems
     settled.states.append(_state(record, mine, problems))
 
@@ -161,6 +166,12 @@ def _duplicate(name: str, owner: str, pod: Pod, winner: Pod) -> Problem:
     same = pod.config_hash == winner.config_hash
     text = f"pod {pod.key} is in {owner} already, which comes first in the alphabet and runs; remove or rename one"
     return Problem(text + (" (both say the same)" if same else ""), file=name, warning=same)
+
+
+def _second(name: str, one: LocalObject) -> Problem:
+    kind, namespace, title = one.id
+    text = f"{kind} {namespace}/{title} is in a file that comes first in the alphabet already; remove or rename one"
+    return Problem(text, file=name)
 
 
 def _kept(name: str, why: str) -> Problem:
@@ -172,7 +183,7 @@ def _kept(name: str, why: str) -> Problem:
 
 
 def _state(record: Record, mine: list[Pod], problems: list[Problem]) -> FileState:
-    outcome = record.outcome or Outcome(())
+    outcome = record.outcome or Outcome()
     errors = [str(p) for p in problems if not p.warning]
     return FileState(
         file=record.name,

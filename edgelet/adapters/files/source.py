@@ -295,14 +295,14 @@ class FileSource:
         if valid and not renamed and record.versions and lastgood.looks_cut(data, record.versions[-1]):
             self._refuse(record, lastgood.CUT)
             return
-        record.outcome = lastgood.weigh(decoded, () if valid else self._outcome(record).pods)
+        record.outcome = lastgood.weigh(decoded, lastgood.NOTHING if valid else self._outcome(record))
         versions = lastgood.remember(record.versions, data, record.outcome)
         record.dirty |= versions != record.versions
         record.versions = versions
 
     def _refuse(self, record: Record, reason: str) -> None:
         problem = Problem(reason, file=record.name)
-        record.outcome = lastgood.refuse(problem, self._outcome(record).pods)
+        record.outcome = lastgood.refuse(problem, self._outcome(record))
 
     def _unreadable(self, record: Record, reason: str) -> None:
         """Forget what it was like, so that the same content counts as new once it can be read."""
@@ -312,8 +312,7 @@ class FileSource:
     def _outcome(self, record: Record) -> lastgood.Outcome:
         """What runs of the file; kept versions are decoded only when it comes to that."""
         if record.outcome is None:
-            pods = lastgood.replay(record.versions, lambda data: self._decode(data, record.name))
-            record.outcome = lastgood.Outcome(pods, kept=bool(pods))
+            record.outcome = lastgood.replay(record.versions, lambda data: self._decode(data, record.name))
         return record.outcome
 
     def _fresh(self, found: scan.Found) -> bool:
@@ -330,7 +329,9 @@ class FileSource:
             self._outcome(record)
         settled = book.settle(self._records.values(), self._skipped)
         general = [Problem(text, file=self._root.path) for text in (self._lost, self._kept.trouble) if text]
-        snapshot = Snapshot(self.name, tuple(settled.pods), tuple(general + settled.problems), self._seen, self._lost)
+        problems = tuple(general + settled.problems)
+        objects = tuple(settled.objects.values())
+        snapshot = Snapshot(self.name, tuple(settled.pods), problems, self._seen, self._lost, objects)
         self._report(snapshot, tuple(settled.states))
         if always or snapshot != self._last:
             self._last = snapshot

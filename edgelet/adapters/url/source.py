@@ -95,7 +95,7 @@ class UrlSource:
         self._asked = threading.Event()
         self._thread: threading.Thread | None = None
         self._versions: tuple[bytes, ...] = ()
-        self._outcome = lastgood.Outcome(())
+        self._outcome = lastgood.NOTHING
         self._unsaved = False
         self._digest = b""
         self._validators = Validators()
@@ -225,9 +225,9 @@ class UrlSource:
             decoded, reason = None, "it names no pod; to end all pods serve a PodList without items"
         if decoded is None:
             problem = Problem(f"the reply is refused: {reason}", file=self._shown)
-            self._outcome = lastgood.refuse(problem, self._outcome.pods)
+            self._outcome = lastgood.refuse(problem, self._outcome)
         else:
-            self._outcome = lastgood.weigh(decoded, self._outcome.pods)
+            self._outcome = lastgood.weigh(decoded, self._outcome)
         self._seen = self._seen or self._outcome.accepted
         versions = lastgood.remember(self._versions, data, self._outcome)
         self._unsaved |= versions != self._versions
@@ -240,7 +240,8 @@ class UrlSource:
         general = tuple(Problem(text, file=self._shown) for text in (self._error, self._store_trouble) if text)
         # A reply of which nothing can be used is as good as none.
         trouble = self._error or ("" if self._outcome.contributes else self._refused())
-        snapshot = Snapshot(self.name, pods, general + self._outcome.problems, self._seen, trouble)
+        problems, objects = general + self._outcome.problems, self._outcome.objects
+        snapshot = Snapshot(self.name, pods, problems, self._seen, trouble, objects)
         self._report(snapshot)
         if always or snapshot != self._last:
             self._last = snapshot
@@ -291,8 +292,7 @@ class UrlSource:
             return
         for complaint in loaded.complaints:
             log.warning("%s", complaint)
-        pods = lastgood.replay(self._versions, lambda data: self._decode(data, self._shown))
-        self._outcome = lastgood.Outcome(pods, kept=bool(pods))
+        self._outcome = lastgood.replay(self._versions, lambda data: self._decode(data, self._shown))
 
 
 def _says_nothing(data: bytes) -> str:
