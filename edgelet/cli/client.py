@@ -162,6 +162,7 @@ def unreachable(path: str, error: Exception) -> str:
     if isinstance(error, PermissionError):
         return f"cannot reach the agent at {path}: permission denied; be root, or join the group edgelet to look"
     if isinstance(error, FileNotFoundError | ConnectionRefusedError):
+        # A running agent makes a socket that was removed anew within some seconds.
         return (
             f"cannot reach the agent at {path}: it is not running; "
             "start it (systemctl start edgelet, or edgelet run), or name its socket with --socket"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -52,15 +54,28 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _guarded(module: ModuleType, args: argparse.Namespace) -> int:
     try:
-        return int(module.run(args))
+        code = int(module.run(args))
+        sys.stdout.flush()  # here, where a full disk can still be told
+        return code
     except errors.EdgeletError as error:
         print(error, file=sys.stderr)
         return int(getattr(error, "exit_code", 1))
     except BrokenPipeError:  # the reader (head, less) has seen enough
         sys.stderr.close()
         return 0
+    except OSError as error:  # the disk behind the output is full, a terminal is gone
+        with contextlib.suppress(OSError):
+            print(f"cannot write the output: {error.strerror or error}", file=sys.stderr)
+        _abandon_output()
+        return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _abandon_output() -> None:
+    """What is left in the buffer cannot be written: the interpreter must not try again at its end."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _command(arguments: Sequence[str]) -> str:

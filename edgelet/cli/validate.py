@@ -6,8 +6,10 @@ Line-oriented: `FILE:LINE:COLUMN: error|warning: FIELD: MESSAGE`, which editors 
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -88,7 +90,12 @@ def _check(path: str, node: str, strict: bool) -> Checked:
 
 
 def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
+    """Raises OSError; what is no regular file would block, or never end."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if stat.S_ISDIR(os.fstat(file.fileno()).st_mode):
+            raise IsADirectoryError(errno.EISDIR, "it is a directory")
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
         return file.read(decode.MAX_BYTES + 1)
 
 

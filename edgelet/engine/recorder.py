@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from .. import ports
 from ..model.events import Event
+from ..model.plain import plain
 from ..model.pod import PodKey
 from .journal import Change, ChangeKind, Journal, first_version
 
@@ -162,10 +163,11 @@ def line(event: Event) -> bytes:
 def _parse(data: bytes) -> Event | None:
     try:
         fields: dict[str, Any] = json.loads(data)
-        return Event(**{**fields, "key": PodKey(*fields["key"])})
+        return Event(**{**fields, "key": PodKey(*fields["key"]), "message": plain(fields["message"])})
     except (ValueError, TypeError, KeyError):  # torn by a power cut, or of another version
         return None
 
 
 def _cut(message: str) -> str:
+    message = plain(message)
     return message if len(message) <= MESSAGE_LIMIT else message[: MESSAGE_LIMIT - 3] + "..."

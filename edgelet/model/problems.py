@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .plain import one_line, plain
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -24,8 +26,8 @@ class Problem:
     unknown: bool = False
 
     def __str__(self) -> str:
-        where = ":".join(str(x) for x in (self.file, self.line, self.column) if x)
+        where = ":".join(str(x) for x in (one_line(self.file), self.line, self.column) if x)
         level = "warning" if self.warning else "error"
         parts = [where, level] if where else [level]
         text = ": ".join([*parts, self.path] if self.path else parts)
-        return f"{text}: {self.message}"
+        return plain(f"{text}: {self.message}")

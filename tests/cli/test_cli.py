@@ -515,3 +515,16 @@ def test_a_reader_that_has_seen_enough_is_no_error(rig: Rig) -> None:
     assert many.stderr.read() == b""
     many.stderr.close()
     assert many.wait(30) == 0
+
+
+def test_a_full_disk_behind_the_output_is_a_sentence(rig: Rig) -> None:
+    rig.store.put(pod(), running())
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "edgelet.cli.main", "--socket", rig.socket, "get", "pods", "-A"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.decode() == "cannot write the output: No space left on device\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -136,3 +137,12 @@ def test_it_loads_little_and_is_quick(folder: Path) -> None:
         spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
         assert run.stdout.splitlines()[-1] == "[]"
     assert min(spent) < 0.3
+
+
+def test_what_is_no_regular_file_is_told_and_never_waited_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "f.yaml")
+    assert validate(str(tmp_path)) != 0
+    said = capsys.readouterr()
+    assert "it is not a regular file" in said.out + said.err

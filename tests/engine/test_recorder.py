@@ -141,3 +141,13 @@ def test_never_more_than_the_capacity_and_the_newest_is_there(orders: list[tuple
         assert len(r.events()) <= capacity
         if capacity > 1:
             assert (newest.key.name, newest.message) == (name, str(number))
+
+
+def test_an_event_never_holds_what_cannot_be_encoded_not_even_one_that_was_saved_before() -> None:
+    ring = EventRing(FakeClock(), "n1")
+    ring.event(EventRef(PodKey("", "n1"), "n1"), "Warning", "FailedValidation", "b\udcff.yaml: error: no")
+    assert ring.events()[0].message == "b\\xff.yaml: error: no"
+    saved = ring.dump().replace(b"\\\\xff", b"\\udcff")
+    again = EventRing(FakeClock(), "n1")
+    assert again.load(saved) == 1
+    assert again.events()[0].message == "b\\xff.yaml: error: no"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
@@ -50,6 +51,9 @@ BODY_BYTES = 4 << 20
 HEADER_BYTES = 64 << 10
 IDLE_SECONDS = 120.0
 """A kept-alive connection without a request, or a body that does not come, ends after that."""
+
+LOOK_SECONDS = 10.0
+"""Seconds between looks whether the socket file is still there."""
 
 STOP_SECONDS = 5.0
 DRAIN_SECONDS = 1.0
@@ -110,6 +114,25 @@ class ApiServer:
                 raise
             self._fatal(f"the API server has ended: {error}")
 
+    async def _until_the_end(self, server: tornado.httpserver.HTTPServer) -> None:
+        """Until stopped; a socket file that somebody removed is made anew meanwhile."""
+        if self._end is None:
+            return
+        inode = _inode(self._path)
+        while not self._end.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._end.wait(), LOOK_SECONDS)
+            if self._end.is_set() or _inode(self._path) == inode:
+                continue
+            try:
+                _clear(self._path)
+                server.add_socket(_bind(self._path, self._services.group))
+            except (OSError, errors.StateError) as error:
+                logger.warning("cannot make the API socket %s anew: %s", self._path, error)
+                continue
+            inode = _inode(self._path)
+            logger.warning("the API socket %s was gone; it has been made anew", self._path)
+
     async def _serve(self) -> None:
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
         listener = _bind(self._path, self._services.group)
@@ -120,7 +143,7 @@ class ApiServer:
         secure = _secure(self._services, hub)
         self._started.set()
         serving = asyncio.create_task(secure.serve()) if secure is not None else None
-        await _first(self._end.wait(), serving)
+        await _first(self._until_the_end(server), serving)
         server.stop()
         if secure is not None:
             secure.stop()
@@ -304,3 +327,10 @@ def _bind(path: str, group: str) -> socket.socket:
     if number is not None and os.geteuid() == 0:
         os.chown(path, 0, number)
     return listener
+
+
+def _inode(path: str) -> int:
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return 0

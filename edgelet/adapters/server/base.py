@@ -81,7 +81,8 @@ class Access(tornado.web.RequestHandler):
         """Answer with a JSON object."""
         self.set_status(code)
         self.set_header("Content-Type", kind)
-        self.finish(json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
+        text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+        self.finish(text.encode("utf-8", "replace") + b"\n")
 
     def send_text(self, text: str, code: int = 200) -> None:
         """Answer with plain text."""

@@ -173,7 +173,7 @@ class _Watch:
 
     def _write_raw(self, kind: str, body: Json) -> None:
         line = json.dumps({"type": kind, "object": body}, separators=(",", ":"), ensure_ascii=False)
-        self._handler.write(line.encode() + b"\n")
+        self._handler.write(line.encode("utf-8", "replace") + b"\n")
 
 
 class Pods(Feed):

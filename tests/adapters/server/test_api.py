@@ -511,3 +511,18 @@ def _eventually(call: Any) -> Any:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.02)
+
+
+def test_a_socket_that_somebody_removed_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "LOOK_SECONDS", 0.05)
+    with serving(tmp_path) as rig:
+        os.unlink(rig.socket)
+        until = time.monotonic() + 10
+        while not os.path.exists(rig.socket) and time.monotonic() < until:
+            time.sleep(0.02)
+        assert rig.client.get("/api")
+
+
+def test_a_name_that_is_no_text_breaks_no_answer(rig: Rig) -> None:
+    rig.events.event(ports.EventRef(pod().key, "u"), "Warning", "FailedValidation", "b\udcff.yaml: error: no")
+    assert "b\\\\xff.yaml" in json.dumps(rig.client.get("/api/v1/events"))
