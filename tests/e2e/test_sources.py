@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
+import subprocess
 import time
 from typing import Any
 
@@ -150,6 +152,31 @@ def test_the_directory_may_come_later(agent: Agent) -> None:
     agent.write(pod("web"))
     agent.wait_ready("web")
     assert agent.agent_status()["sources"][0]["ok"]
+
+
+def test_a_mount_that_comes_late_goes_away_and_comes_back_ends_nothing(agent: Agent) -> None:
+    medium = agent.directory / "medium"
+    medium.mkdir()
+    (medium / "web.yaml").write_text(json.dumps(pod("web")))
+    agent.start()
+    mounting = ["mount", "--bind", str(medium), str(agent.manifests)]
+    subprocess.run(mounting, check=True)
+    try:
+        agent.wait_ready("web")
+        before = agent.running_id("web")
+        subprocess.run(["umount", "-l", str(agent.manifests)], check=True)
+        agent.wait("the complaint", lambda: "web.yaml" in problems(agent))
+        agent.kill()
+        agent.start()
+        agent.wait("it to be known", lambda: agent.ready("web"))
+        assert agent.running_id("web") == before
+        subprocess.run(mounting, check=True)
+        agent.wait("the source to be good", lambda: not agent.agent_status()["sources"][0]["problems"])
+        assert (agent.running_id("web"), agent.restarts("web")) == (before, 0)
+        agent.remove("web")
+        agent.wait_gone("web")
+    finally:
+        subprocess.run(["umount", "-l", str(agent.manifests)], check=False)
 
 
 def test_pain_101_pain_103_edited_while_the_agent_is_down_the_pod_is_replaced_and_never_two(agent: Agent) -> None:
