@@ -121,8 +121,10 @@ def ip_address(value: object) -> str:
 
 def client_ca(value: object) -> str | None:
     """A path, or KubeletConfiguration's authentication: only its x509.clientCAFile means something here."""
-    if not isinstance(value, Mapping):
+    if isinstance(value, str):
         return path(value)
+    if not isinstance(value, Mapping):
+        raise ValueError("write authentication: {x509: {clientCAFile: FILE}}")
     x509 = value.get("x509") or {}
     if not isinstance(x509, Mapping):
         raise ValueError("write authentication: {x509: {clientCAFile: FILE}}")

@@ -111,6 +111,8 @@ def _report(state: SourceState) -> SourceReport:
 
 
 def _service_notes(service: Mapping[str, Any]) -> tuple[str, ...]:
-    if service.get("deaths"):
-        return (f"edgelet's own Podman service has died {service['deaths']} times; last: {service['lastError']}",)
-    return ()
+    deaths = service.get("deaths")
+    if not deaths:
+        return ()
+    times = "once" if deaths == 1 else f"{deaths} times"
+    return (f"edgelet's own Podman service has died {times}; last: {service['lastError']}",)

@@ -208,10 +208,12 @@ class Service:
         code = self._child.poll()
         if code is None:
             return True
+        self._child = None
+        if code == 0:  # its own net: nothing had called for a long time
+            return False
         self._state.deaths += 1
         self._state.last_error = f"the Podman service ended (exit status {code}): {self._stderr()}"
         log.warning("%s; it is started again", self._state.last_error)
-        self._child = None
         return False
 
     def _start(self) -> None:
