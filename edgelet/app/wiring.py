@@ -226,7 +226,7 @@ def _engine(base: Base, order: tuple[str, ...]) -> Engine:
         base.beat.fatal,
         last_words.read,
     )
-    puller = Puller(base.calls, base.clock, base.events, workers.pulled, base.beat.fatal)
+    puller = Puller(base.calls, base.clock, base.events, workers.pulled, base.beat.fatal, workers.hurry)
     runner = OciExec(os.path.join(base.settings.run_dir, "exec"))
     results = ProbeResults(os.path.join(base.settings.run_dir, "probes.json"))
     prober = Prober(base.clock, runner, base.events, wake, results=results, fatal=base.beat.fatal)

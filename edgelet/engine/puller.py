@@ -18,6 +18,18 @@ log = logging.getLogger(__name__)
 NEVER_PULL_RETRY = 10.0
 """Seconds until an image that may not be pulled is looked for again."""
 
+CLOCK_LOOK = 1.0
+"""Seconds between looks at the clock while a wrong one may be why a registry's certificate fails."""
+
+CLOCK_JUMP = 2.0
+"""Seconds by which wall and monotonic clock must part to count as a clock that was set."""
+
+UNTIMELY = "expired or is not yet valid"
+"""What Podman says of a certificate whose time, by this machine's clock, is not now."""
+
+MAX_WAITING = 256
+"""Pods that are remembered for a wrong clock; far above what waits for images on one box."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -44,13 +56,16 @@ class Puller:
         recorder: ports.Recorder,
         deliver: Deliver,
         fatal: Callable[[str], None] = lambda message: None,
+        hurry: Callable[[PodKey], None] = lambda key: None,
     ) -> None:
-        """`fatal` is told when the thread ends although it must not."""
+        """`fatal` is told when the thread ends although it must not; `hurry` ends the back-off of a pod."""
         self._runtime = runtime
         self._clock = clock
         self._recorder = recorder
         self._deliver = deliver
         self._fatal = fatal
+        self._hurry = hurry
+        self._waiting: dict[PodKey, float] = {}
         self._queue: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="puller", daemon=True)
 
@@ -78,18 +93,38 @@ class Puller:
 
     def _run(self) -> None:
         try:
-            while (request := self._queue.get()) is not None:
+            while (request := self._next()) is not None:
                 result = self.pull(request)
                 self._deliver(request.key, request.config_hash, request.container.name, result)
         except Exception as error:  # guard
             log.critical("the puller has ended; this is a fault in edgelet", exc_info=True)
             self._fatal(f"the puller has ended: {error}")
 
+    def _next(self) -> Request | None:
+        """Wait for a request; meanwhile look whether the clock is set, if that may help."""
+        while True:
+            try:
+                return self._queue.get(timeout=CLOCK_LOOK if self._waiting else None)
+            except queue.Empty:
+                self.look_at_clock()
+
+    def look_at_clock(self) -> None:
+        """End the back-off of pods whose pull failed by the clock, once that was set."""
+        now = self._offset()
+        for key in [key for key, then in self._waiting.items() if abs(now - then) > CLOCK_JUMP]:
+            del self._waiting[key]
+            log.info("the clock was set: pulling the image of %s again", key)
+            self._hurry(key)
+
+    def _offset(self) -> float:
+        return self._clock.time() - self._clock.monotonic()
+
     def pull(self, request: Request) -> Pull:
         """Pull now; the answer says how it went. A present image serves when the registry does not."""
         image = request.container.image
         self._recorder.event(request.ref, "Normal", "Pulling", f'Pulling image "{image}"')
         began = self._clock.monotonic()
+        self._waiting.pop(request.key, None)
         try:
             found = self._runtime.pull(image)
         except errors.RuntimeFailure as error:
@@ -106,6 +141,8 @@ class Puller:
 
     def _failed(self, request: Request, error: errors.RuntimeFailure) -> Pull:
         image = request.container.image
+        if UNTIMELY in str(error) and len(self._waiting) < MAX_WAITING:
+            self._waiting[request.key] = self._offset()
         if request.container.pull_policy == "Always" and self._present(image):
             self._recorder.event(
                 request.ref,

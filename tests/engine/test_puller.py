@@ -143,3 +143,26 @@ def test_a_fault_in_the_puller_is_told_and_not_silent() -> None:
     puller.request(Request(KEY, "1-a", Container("c", "localhost/x:1", pull_policy="Always"), ports.EventRef(KEY, "u")))
     puller.stop()
     assert told == ["the puller has ended: no such thing as localhost/x:1"]
+
+
+def test_pain_68_an_untimely_certificate_is_tried_again_at_once_when_the_clock_is_set(bench: Bench) -> None:
+    hurried: list[str] = []
+    puller = Puller(
+        bench.runtime, bench.clock, bench.recorder, lambda *_: None, hurry=lambda key: hurried.append(str(key))
+    )
+    said = "cannot pull far: x509: certificate has expired or is not yet valid: current time is before 2024"
+    bench.runtime.fail("pull", errors.PullFailed(said))
+    assert puller.pull(request()).state is PullState.FAILED
+    bench.clock.advance(5)
+    puller.look_at_clock()
+    assert hurried == []
+    bench.clock.jump(1_700_000_000.0)
+    puller.look_at_clock()
+    puller.look_at_clock()
+    assert hurried == [str(KEY)]
+    # Any other failure waits for its back-off, and a pull that was tried again is not remembered.
+    bench.runtime.fail("pull", errors.PullFailed("cannot pull far: no route"))
+    puller.pull(request())
+    bench.clock.jump(1_800_000_000.0)
+    puller.look_at_clock()
+    assert hurried == [str(KEY)]
