@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import os
 import shutil
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -23,6 +24,12 @@ hypothesis.settings.load_profile(_CHOSEN)
 
 THREAD_GRACE = 2.0
 """Seconds a thread has to end after its test: joining is the test's business, dying is the kernel's."""
+
+
+def pytest_configure() -> None:
+    """A shell's background job ignores SIGINT, and so would every command that a test interrupts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def missing_for_podman() -> str:

@@ -244,7 +244,10 @@ def _draw_others(pictures: Path) -> None:
         back = rate(server.requests, WARM + OUTAGE, WARM + OUTAGE + 120)
         silent = rate(server.tried, WARM + 600, WARM + OUTAGE)[0]
         waited = caught_up(server, agents)
-        print(f"{name}: peak {back[1]}/s, {silent:.1f} tries/s while down, as many answers as agents after {waited} s", flush=True)
+        print(
+            f"{name}: peak {back[1]}/s, {silent:.1f} tries/s while down, as many answers as agents after {waited} s",
+            flush=True,
+        )
     chart(pictures / "fleet-recovery.svg", "1,000 agents, the server returns at 0 s: requests per second", curves)
     server = Fleet(agents, 3 * WARM, overload).run()
     busy = Curve("requests", [(s, float(server.requests[s])) for s in range(200, 800)])

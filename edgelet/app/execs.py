@@ -68,7 +68,6 @@ class Execs:
             _target(key, observed.uid, spec or Container(container, instance.image), instance), command, tty, stdin
         )
 
-
     def attach(self, key: PodKey, container: str, stdin: bool) -> Handle:
         """The container's own input and output. Raises errors.NotFound or errors.ExecError."""
         observed = self._observer.get(key)

@@ -253,4 +253,3 @@ def _stamp(path: str) -> tuple[int, int, int]:
     except OSError as err:
         raise FetchError(f"{path} cannot be read: {err.strerror}") from err
     return info.st_ino, info.st_size, info.st_mtime_ns
-
