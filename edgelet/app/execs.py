@@ -6,44 +6,17 @@ from typing import Protocol
 
 from .. import errors, ports
 from ..adapters import attach
+from ..adapters.server.contracts import Session
 from ..engine.director import Director
 from ..engine.observer import Observer
 from ..model.observed import ObservedContainer
 from ..model.pod import Container, PodKey
 
 
-class Handle(Protocol):
-    """An interactive command (adapters.server.contracts.Session)."""
-
-    stdin: int
-    stdout: int
-    stderr: int
-
-    def fileno(self) -> int:
-        """Readable when the command has ended."""
-        ...
-
-    def close_stdin(self) -> None:
-        """No more input."""
-        ...
-
-    def resize(self, columns: int, rows: int) -> None:
-        """The terminal's size."""
-        ...
-
-    def finish(self) -> int:
-        """Reap; the exit code."""
-        ...
-
-    def kill(self) -> None:
-        """End it."""
-        ...
-
-
 class Interactive(Protocol):
     """The part of the exec runner that serves people."""
 
-    def begin_interactive(self, target: ports.Target, command: tuple[str, ...], tty: bool, stdin: bool) -> Handle:
+    def begin_interactive(self, target: ports.Target, command: tuple[str, ...], tty: bool, stdin: bool) -> Session:
         """Start argv. Raises errors.ExecError."""
         ...
 
@@ -56,7 +29,7 @@ class Execs:
         self._director = director
         self._runner = runner
 
-    def begin(self, key: PodKey, container: str, command: tuple[str, ...], tty: bool, stdin: bool) -> Handle:
+    def begin(self, key: PodKey, container: str, command: tuple[str, ...], tty: bool, stdin: bool) -> Session:
         """Start argv in a running container. Raises errors.NotFound or errors.ExecError."""
         observed = self._observer.get(key)
         instance = observed.newest(container) if observed else None
@@ -68,7 +41,7 @@ class Execs:
             _target(key, observed.uid, spec or Container(container, instance.image), instance), command, tty, stdin
         )
 
-    def attach(self, key: PodKey, container: str, stdin: bool) -> Handle:
+    def attach(self, key: PodKey, container: str, stdin: bool) -> Session:
         """The container's own input and output. Raises errors.NotFound or errors.ExecError."""
         observed = self._observer.get(key)
         instance = observed.newest(container) if observed else None
