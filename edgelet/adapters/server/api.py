@@ -114,11 +114,10 @@ class ApiServer:
                 raise
             self._fatal(f"the API server has ended: {error}")
 
-    async def _until_the_end(self, server: tornado.httpserver.HTTPServer) -> None:
+    async def _until_the_end(self, server: tornado.httpserver.HTTPServer, inode: int) -> None:
         """Until stopped; a socket file that somebody removed is made anew meanwhile."""
         if self._end is None:
             return
-        inode = _inode(self._path)
         while not self._end.is_set():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._end.wait(), LOOK_SECONDS)
@@ -136,6 +135,7 @@ class ApiServer:
     async def _serve(self) -> None:
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
         listener = _bind(self._path, self._services.group)
+        inode = _inode(self._path)
         hub = Hub(self._loop)
         ends = (self._services.store.subscribe(hub.pulse), self._services.events.subscribe(hub.pulse))
         server = _server(self._services, hub, doors.UnixDoor(self._services.group))
@@ -143,7 +143,7 @@ class ApiServer:
         secure = _secure(self._services, hub)
         self._started.set()
         serving = asyncio.create_task(secure.serve()) if secure is not None else None
-        await _first(self._until_the_end(server), serving)
+        await _first(self._until_the_end(server, inode), serving)
         server.stop()
         if secure is not None:
             secure.stop()
@@ -321,11 +321,23 @@ def _clear(path: str) -> None:
 
 
 def _bind(path: str, group: str) -> socket.socket:
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    listener = tornado.netutil.bind_unix_socket(path, mode=0o660)
-    number = peers.group_id(group)
-    if number is not None and os.geteuid() == 0:
-        os.chown(path, 0, number)
+    """A listening socket at `path`.
+
+    Made under another name and renamed: whoever sees the path can connect, and its owner is right from the start.
+    """
+    directory = os.path.dirname(path) or "."
+    os.makedirs(directory, exist_ok=True)
+    beside = os.path.join(directory, f".{os.getpid():x}")  # short: a socket's path has 107 bytes
+    listener = tornado.netutil.bind_unix_socket(beside, mode=0o660)
+    try:
+        number = peers.group_id(group)
+        if number is not None and os.geteuid() == 0:
+            os.chown(beside, 0, number)
+        os.rename(beside, path)
+    except BaseException:
+        listener.close()
+        os.unlink(beside)
+        raise
     return listener
 
 
