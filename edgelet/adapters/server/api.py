@@ -334,7 +334,7 @@ def _bind(path: str, group: str) -> socket.socket:
         if number is not None and os.geteuid() == 0:
             os.chown(beside, 0, number)
         os.rename(beside, path)
-    except BaseException:
+    except OSError:
         listener.close()
         os.unlink(beside)
         raise
