@@ -54,6 +54,7 @@ def server(agent: Agent) -> ApiServer:
         ),
         node_name=base.node.name,
         config=lambda: configz.shown(base.settings),
+        objects=engine.director.objects,
         secure=tls_port(base.settings, base.node.name, base.clock.time),
     )
     return ApiServer(base.settings.socket, services, fatal=base.beat.fatal)

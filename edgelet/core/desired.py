@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ..model.objects import LocalObject
 from ..model.pod import Pod, PodKey
 from ..model.problems import Problem
 from ..ports import Snapshot
@@ -65,6 +66,15 @@ def merge(snapshots: Mapping[str, Snapshot], order: tuple[str, ...]) -> Desired:
                 conflicts.append(Conflict(pod.key, winner, name))
     problems.extend(Problem(str(c), file=c.loser) for c in conflicts)
     return Desired(pods, tuple(problems), tuple(conflicts), _unseen(snapshots, order))
+
+
+def objects(snapshots: Mapping[str, Snapshot], order: tuple[str, ...]) -> tuple[LocalObject, ...]:
+    """The ConfigMaps and Secrets of all sources; of two with one name the stronger source's counts, as with pods."""
+    found: dict[tuple[str, str, str], LocalObject] = {}
+    for name in order:
+        for one in snapshots[name].objects if name in snapshots else ():
+            found.setdefault(one.id, one)
+    return tuple(found[key] for key in sorted(found))
 
 
 def may_end(source: str, snapshots: Mapping[str, Snapshot], order: Iterable[str]) -> bool:

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from .. import errors, ports
 from ..core import desired
+from ..model.objects import LocalObject
 from ..model.observed import ObservedPod
 from ..model.pod import Pod, PodKey
 from .observer import Observer
@@ -173,6 +174,11 @@ class Director:
         """The newest snapshot by source."""
         with self._lock:
             return dict(self._snapshots)
+
+    def objects(self) -> tuple[LocalObject, ...]:
+        """The ConfigMaps and Secrets that stand beside pods."""
+        with self._lock:
+            return desired.objects(self._snapshots, self._order)
 
     def pod(self, key: PodKey) -> Pod | None:
         """The wanted pod of that key."""

@@ -280,4 +280,5 @@ def _local_object(node: Node, kind: str, report: Report, found: _Found) -> None:
     plain = data.get("stringData", {}) if kind == "Secret" else data.get("data", {})
     content = {k: base64.b64decode("".join(v.split())) for k, v in coded.items()}
     content |= {k: v.encode() for k, v in plain.items()}
-    found.objects.append(LocalObject(kind, metadata.get("namespace") or "default", metadata["name"], content))
+    namespace, labels = metadata.get("namespace") or "default", metadata.get("labels", {})
+    found.objects.append(LocalObject(kind, namespace, metadata["name"], content, labels, data.get("type", "")))

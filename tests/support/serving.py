@@ -24,6 +24,7 @@ from edgelet.engine.store import StatusStore
 from edgelet.model.agent_report import AgentReport, SourceReport
 from edgelet.model.logs import LogOptions
 from edgelet.model.node_facts import NodeFacts
+from edgelet.model.objects import LocalObject
 from edgelet.model.pod import Container, Pod, PodKey
 from edgelet.model.status import Condition, ContainerStatus, PodStatus, Running
 from edgelet.model.usage import Report
@@ -150,7 +151,12 @@ class Rig:
 
 @contextmanager
 def serving(
-    folder: Path, logs: Any = None, execs: Any = None, secure: Secure | None = None, usages: Any = None
+    folder: Path,
+    logs: Any = None,
+    execs: Any = None,
+    secure: Secure | None = None,
+    usages: Any = None,
+    objects: tuple[LocalObject, ...] = (),
 ) -> Iterator[Rig]:
     """Run a server in `folder` for the time of a with block."""
     clock = FakeClock(time=NOW)
@@ -174,6 +180,7 @@ def serving(
         measured,
         "edge1",
         secure=secure,
+        objects=lambda: objects,
     )
     rig = Rig(str(folder / "s.sock"), clock, store, events, control, services, takers)
     server = ApiServer(rig.socket, services)

@@ -6,21 +6,27 @@ tells what is there and then only bookmarks.
 
 from __future__ import annotations
 
+import base64
 import uuid
 from collections.abc import Iterable
 from typing import Any
 
 from ... import __version__
 from ...model.node_facts import NodeFacts, Pressure
+from ...model.objects import LocalObject
 from . import objects, statuses, tables
 from .agent import KUBERNETES
 from .base import Refused
+from .peers import Role
 from .resources import Feed, Item
 
 Json = dict[str, Any]
 
 ALWAYS = ("default",)
 """Namespaces that are there though no pod is in them."""
+
+HIDDEN = "edgelet.io/hidden"
+"""Annotation of a ConfigMap or Secret whose data is not shown to this caller."""
 
 
 class Still(Feed):
@@ -48,12 +54,14 @@ class Still(Feed):
                 return
         raise Refused(statuses.not_found(self.resource, name))
 
-    def meta(self, name: str, created: float, **more: Any) -> Json:
+    def meta(self, name: str, created: float, namespace: str = "", **more: Any) -> Json:
         """Metadata that stay the same from look to look."""
         version = str(self.services.store.list()[0])
-        unique = str(uuid.uuid5(uuid.NAMESPACE_URL, f"edgelet/{self.services.node_name}/{self.resource}/{name}"))
+        place = f"{namespace}/{name}" if namespace else name
+        unique = str(uuid.uuid5(uuid.NAMESPACE_URL, f"edgelet/{self.services.node_name}/{self.resource}/{place}"))
         born = objects.timestamp(created)
-        return {"name": name, "uid": unique, "resourceVersion": version, "creationTimestamp": born, **more}
+        inside = {"namespace": namespace} if namespace else {}
+        return {"name": name, **inside, "uid": unique, "resourceVersion": version, "creationTimestamp": born, **more}
 
 
 class Namespaces(Still):
@@ -66,7 +74,8 @@ class Namespaces(Still):
     def bodies(self) -> Iterable[Json]:
         _, entries = self.services.store.list()
         born = self.services.node().created
-        for name in sorted({*ALWAYS, *(e.pod.namespace for e in entries)}):
+        of_objects = (one.namespace for one in self.services.objects())
+        for name in sorted({*ALWAYS, *(e.pod.namespace for e in entries), *of_objects}):
             labels = {"kubernetes.io/metadata.name": name}
             yield {
                 "kind": "Namespace",
@@ -108,7 +117,12 @@ class ConfigMaps(Still):
     table = tables.data
 
     def bodies(self) -> Iterable[Json]:
-        return ()
+        kind, born = self.list_kind.removesuffix("List"), self.services.node().created
+        shown = self.user.role is Role.ADMIN
+        for one in self.services.objects():
+            if one.kind == kind:
+                meta = self.meta(one.name, born, one.namespace, **({"labels": dict(one.labels)} if one.labels else {}))
+                yield local_object(one, meta, shown)
 
 
 class Secrets(ConfigMaps):
@@ -116,6 +130,27 @@ class Secrets(ConfigMaps):
 
     resource = "secrets"
     list_kind = "SecretList"
+    table = tables.secrets
+
+
+def local_object(one: LocalObject, meta: Json, shown: bool) -> Json:
+    """The v1.ConfigMap or v1.Secret; without `shown` its keys only, and a note that there is more."""
+    body: Json = {"kind": one.kind, "apiVersion": "v1", "metadata": meta}
+    if not shown:
+        meta["annotations"] = {HIDDEN: "only the role admin sees the data"}
+        body["data"] = dict.fromkeys(sorted(one.data), None if one.kind == "Secret" else "")
+    elif one.kind == "Secret":
+        body["data"] = {key: _base64(value) for key, value in sorted(one.data.items())}
+    else:
+        texts = {key: objects.utf8(value) for key, value in sorted(one.data.items())}
+        body["data"] = {key: text for key, text in texts.items() if text is not None}
+        binary = {key: _base64(one.data[key]) for key, text in texts.items() if text is None}
+        body |= {"binaryData": binary} if binary else {}
+    return body | ({"type": one.type or "Opaque"} if one.kind == "Secret" else {})
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
 
 
 def node_status(facts: NodeFacts, now: float, started: float, port: int) -> Json:

@@ -12,6 +12,7 @@ from ...engine.store import StatusStore
 from ...model.agent_report import AgentReport
 from ...model.logs import LogOptions
 from ...model.node_facts import NodeFacts
+from ...model.objects import LocalObject
 from ...model.pod import Pod, PodKey
 from ...model.problems import Problem
 from ...model.status import ContainerStatus
@@ -177,3 +178,4 @@ class Services:
     group: str = "edgelet"
     secure: Secure | None = None
     config: Callable[[], Mapping[str, Any]] = dict
+    objects: Callable[[], tuple[LocalObject, ...]] = tuple

@@ -107,6 +107,14 @@ def status(value: PodStatus) -> Json:
     return {name: field for name, field in fields.items() if field}
 
 
+def utf8(data: bytes) -> str | None:
+    """The text that the bytes are, None when they are none."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
 def _metadata(entry: Entry, given: Json) -> Json:
     pod, held = entry.pod, entry.status.held
     annotations = {**given.get("annotations", {}), CONFIG_HASH: pod.config_hash, CONFIG_SOURCE: pod.source}

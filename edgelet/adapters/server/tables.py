@@ -63,8 +63,10 @@ NAMESPACE_COLUMNS = (
 DATA_COLUMNS = (
     ("Name", "name", 0, "Name must be unique within a namespace."),
     ("Data", "", 0, "The number of keys."),
-    ("Age", "", 0, "The time since it was first read."),
+    ("Age", "", 0, "The time since edgelet was first started here."),
 )
+
+SECRET_COLUMNS = (DATA_COLUMNS[0], ("Type", "", 0, "What it is for."), *DATA_COLUMNS[1:])
 
 
 def nodes(items: Iterable[Json], version: str, now: float, include: str = "Metadata", header: bool = True) -> Json:
@@ -79,9 +81,19 @@ def namespaces(items: Iterable[Json], version: str, now: float, include: str = "
 
 
 def data(items: Iterable[Json], version: str, now: float, include: str = "Metadata", header: bool = True) -> Json:
-    """The Table of these ConfigMaps or Secrets."""
-    rows = [_row([i["metadata"]["name"], len(i.get("data") or ()), _age(i, now)], i, include) for i in items]
+    """The Table of these ConfigMaps."""
+    rows = [_row([i["metadata"]["name"], _keys(i), _age(i, now)], i, include) for i in items]
     return _table(DATA_COLUMNS if header else (), rows, version)
+
+
+def secrets(items: Iterable[Json], version: str, now: float, include: str = "Metadata", header: bool = True) -> Json:
+    """The Table of these Secrets."""
+    rows = [_row([i["metadata"]["name"], i["type"], _keys(i), _age(i, now)], i, include) for i in items]
+    return _table(SECRET_COLUMNS if header else (), rows, version)
+
+
+def _keys(item: Json) -> int:
+    return len(item.get("data") or ()) + len(item.get("binaryData") or ())
 
 
 def node_cells(node: Json, now: float) -> Cells:
