@@ -26,13 +26,13 @@ OWNERS = {
     # In a child process only.
     "cryptography": ("adapters.pki.make",),
     # The podman package's transport is a requests session, so its errors are requests'.
-    "requests": ("adapters.url", "adapters.podman", "adapters.mirror"),
+    "requests": ("adapters.url", "adapters.podman", "outgoing"),
     # What requests stands on: time limits and errors that requests does not name.
-    "urllib3": ("adapters.url",),
+    "urllib3": ("outgoing", "adapters.apiserver"),
     "tornado": ("adapters.server", "cli"),
     # Its inotify binding also watches conmon's exit files.
     "watchdog": ("adapters.files", "adapters.exits"),
-    "yaml": ("model", "config_file", "cli", "adapters.server", "adapters.mirror"),
+    "yaml": ("model", "config_file", "cli", "adapters.server", "adapters.apiserver"),
 }
 """Third-party library -> the modules (and what lies below them) that may import it."""
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ... import __version__
+from ...core.render_node import KUBERNETES, kubelet_version
 from ...engine.store import Entry
 from ...model.agent_report import AgentReport, SourceReport
 from ...model.pod import PodKey
@@ -19,8 +20,6 @@ from .base import Access, Refused
 Json = dict[str, Any]
 
 VERSION = "edgelet.io/v1"
-KUBERNETES = ("1", "36")
-"""The Kubernetes minor whose API shapes are served; kubectl checks its own skew against it."""
 
 
 class Health(Access):
@@ -52,7 +51,7 @@ class Version(Access):
             {
                 "major": major,
                 "minor": minor,
-                "gitVersion": f"v{major}.{minor}.0+edgelet.{__version__}",
+                "gitVersion": kubelet_version(__version__),
                 "gitCommit": "",
                 "gitTreeState": "",
                 "buildDate": "1970-01-01T00:00:00Z",

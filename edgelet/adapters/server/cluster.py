@@ -12,10 +12,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from ... import __version__
-from ...model.node_facts import NodeFacts, Pressure
+from ...core import render_node
 from ...model.objects import LocalObject
 from . import objects, statuses, tables
-from .agent import KUBERNETES
 from .base import Refused
 from .peers import Role
 from .resources import Feed, Item
@@ -95,13 +94,9 @@ class Nodes(Still):
 
     def bodies(self) -> Iterable[Json]:
         facts = self.services.node()
-        labels = {
-            "kubernetes.io/arch": facts.architecture,
-            "kubernetes.io/hostname": facts.name,
-            "kubernetes.io/os": "linux",
-        }
-        secure = self.services.secure
-        status = node_status(facts, self.services.clock.time(), self._started(), secure.port if secure else 0)
+        labels = render_node.labels(facts)
+        port = self.services.secure.port if self.services.secure else 0
+        status = render_node.status(facts, self.services.clock.time(), self._started(), port, __version__)
         meta = self.meta(facts.name, facts.created, labels=labels)
         return [{"kind": "Node", "apiVersion": "v1", "metadata": meta, "spec": {}, "status": status}]
 
@@ -151,56 +146,3 @@ def local_object(one: LocalObject, meta: Json, shown: bool) -> Json:
 
 def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
-
-
-def node_status(facts: NodeFacts, now: float, started: float, port: int) -> Json:
-    """The v1.NodeStatus; conditions are as of now, and begin with the agent at the earliest."""
-    addresses = [{"type": "InternalIP", "address": facts.address}] if facts.address else []
-    capacity = {
-        "cpu": str(facts.cpus),
-        "ephemeral-storage": f"{facts.storage >> 10}Ki",
-        "memory": f"{facts.memory >> 10}Ki",
-        "pods": str(facts.pods),
-    }
-    major, minor = KUBERNETES
-    return {
-        "capacity": capacity,
-        "allocatable": capacity,
-        "conditions": list(_conditions(facts, now, started)),
-        "addresses": [*addresses, {"type": "Hostname", "address": facts.name}],
-        "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
-        "nodeInfo": {
-            "machineID": facts.machine_id,
-            "systemUUID": facts.system_uuid,
-            "bootID": facts.boot_id,
-            "kernelVersion": facts.kernel,
-            "osImage": facts.os_image,
-            "containerRuntimeVersion": facts.runtime,
-            "kubeletVersion": f"v{major}.{minor}.0+edgelet.{__version__}",
-            "kubeProxyVersion": "",
-            "operatingSystem": "linux",
-            "architecture": facts.architecture,
-        },
-    }
-
-
-def _conditions(facts: NodeFacts, now: float, started: float) -> Iterable[Json]:
-    for kind, bad, good, pressure in (
-        ("MemoryPressure", "KubeletHasInsufficientMemory", "KubeletHasSufficientMemory", facts.memory_pressure),
-        ("DiskPressure", "KubeletHasDiskPressure", "KubeletHasNoDiskPressure", facts.disk_pressure),
-        ("PIDPressure", "KubeletHasInsufficientPID", "KubeletHasSufficientPID", facts.pid_pressure),
-    ):
-        yield _condition(kind, pressure, bad if pressure.present else good, now, started)
-    ready = Pressure(not facts.ready_message, facts.ready_message or "edgelet runs pods")
-    yield _condition("Ready", ready, "KubeletReady" if ready.present else "KubeletNotReady", now, started)
-
-
-def _condition(kind: str, found: Pressure, reason: str, now: float, started: float) -> Json:
-    return {
-        "type": kind,
-        "status": "True" if found.present else "False",
-        "lastHeartbeatTime": objects.timestamp(now),
-        "lastTransitionTime": objects.timestamp(started),
-        "reason": reason,
-        "message": found.message,
-    }

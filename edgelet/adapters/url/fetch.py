@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urljoin, urlsplit
 
+from ...outgoing.guard import Guard
 from . import failures, transport
 from .failures import FetchError
 
@@ -89,7 +90,7 @@ class Fetcher:
         self._timeout = timeout
         self._session: requests.Session | None = None
         self._stamps: tuple[object, ...] = ()
-        self._guard = transport.Guard()
+        self._guard = Guard()
 
     def __call__(self, validators: Validators) -> Reply:
         """GET, following redirects. Raises FetchError."""

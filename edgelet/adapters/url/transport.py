@@ -1,88 +1,15 @@
-"""The `requests` session used for manifests, and a guard that can cut its sockets from outside.
-
-A time-out of a socket begins anew with every byte; a server that drips one byte every few seconds
-would hold a request for hours.  So a timer shuts the sockets down when the deadline is over.
-"""
+"""The `requests` session used for manifests."""
 
 from __future__ import annotations
 
-import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
+
+from ...outgoing import guard as guards
+from ...outgoing.guard import Guard
 
 if TYPE_CHECKING:
     import requests
     from requests.adapters import BaseAdapter
-
-
-class Guard:
-    """Knows the sockets of a session; `expired` = the deadline cut them in the last request.
-
-    It holds a duplicate ("twin") of each, because TLS takes the original over.  The twin of a closed
-    connection is kept to the end of the request: its reply may still be read.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._twins: list[socket.socket] = []
-        self._closing: list[socket.socket] = []
-        self.expired = False
-
-    def add(self, connected: socket.socket) -> socket.socket:
-        """A new connection; its twin is to be given to `release` when it is closed."""
-        twin = connected.dup()
-        with self._lock:
-            self._twins.append(twin)
-            if self.expired:
-                self._shut()
-        return twin
-
-    def release(self, twin: socket.socket) -> None:
-        """The connection was closed."""
-        with self._lock:
-            if twin in self._twins:
-                self._twins.remove(twin)
-                self._closing.append(twin)
-
-    def cut(self) -> None:
-        """Shut all sockets down: whoever waits on one wakes up with an error."""
-        with self._lock:
-            self._shut()
-            self._forget(self._closing)
-
-    @contextmanager
-    def deadline(self, seconds: float) -> Iterator[None]:
-        """Cut everything `seconds` from now, unless the block has ended by then."""
-        self.expired = False
-        timer = threading.Timer(seconds, self._expire)
-        timer.daemon = True
-        timer.name = "source-http-deadline"
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
-            timer.join()
-            with self._lock:
-                self._forget(self._closing)
-
-    def _expire(self) -> None:
-        with self._lock:
-            self.expired = True
-            self._shut()
-
-    def _shut(self) -> None:
-        for one in (*self._twins, *self._closing):
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-
-    @staticmethod
-    def _forget(twins: list[socket.socket]) -> None:
-        for one in twins:
-            one.close()
-        twins.clear()
 
 
 def session(guard: Guard) -> requests.Session:
@@ -109,7 +36,7 @@ def session(guard: Guard) -> requests.Session:
 def _adapter(guard: Guard) -> BaseAdapter:
     from requests.adapters import HTTPAdapter
 
-    pools = _pools(guard)
+    pools = guards.pools(guard)
 
     class Adapter(HTTPAdapter):
         def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
@@ -122,38 +49,6 @@ def _adapter(guard: Guard) -> BaseAdapter:
             return manager
 
     return Adapter(pool_connections=2, pool_maxsize=1)
-
-
-def _pools(guard: Guard) -> dict[str, Any]:
-    """Connection pools by scheme, of connections that report to the guard."""
-    from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
-    from urllib3.connection import HTTPConnection, HTTPSConnection
-
-    class Guarded:
-        _twin: socket.socket | None = None
-
-        def _new_conn(self) -> socket.socket:
-            made: socket.socket = super()._new_conn()  # type: ignore[misc]
-            self._twin = guard.add(made)
-            return made
-
-        def close(self) -> None:
-            super().close()  # type: ignore[misc]
-            if self._twin is not None:
-                guard.release(self._twin)
-                self._twin = None
-
-    class Plain(Guarded, HTTPConnection): ...
-
-    class Secure(Guarded, HTTPSConnection): ...
-
-    class PlainPool(HTTPConnectionPool):
-        ConnectionCls = Plain
-
-    class SecurePool(HTTPSConnectionPool):
-        ConnectionCls = Secure
-
-    return {"http": PlainPool, "https": SecurePool}
 
 
 def _no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:
