@@ -57,8 +57,12 @@ class Runtime(Protocol):
         """Create (not start) an instance. Raises ImageMissing, Conflict, NotFound (pod gone), Permanent."""
         ...
 
-    def start_container(self, sandbox: ObservedPod, container_id: str) -> ObservedContainer:
-        """Start it; the answer is as inspected right after (pid, times). Raises Permanent for a bad command."""
+    def start_container(self, sandbox: ObservedPod, container_id: str) -> ObservedPod:
+        """Start it; the answer is `sandbox` with the container as inspected right after (pid, times).
+
+        The infra container and the addresses, which a pod's first start brings, are in it too.
+        Raises Permanent for a bad command.
+        """
         ...
 
     def signal_container(self, container_id: str, signal: str) -> None:

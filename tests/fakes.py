@@ -177,7 +177,7 @@ class FakeRuntime:
             self._boxes[box.seen.id] = box
             return box.seen
 
-    def start_container(self, sandbox: ObservedPod, container_id: str) -> ObservedContainer:
+    def start_container(self, sandbox: ObservedPod, container_id: str) -> ObservedPod:
         """See ports.Runtime."""
         with self._call("start_container", sandbox, container_id):
             box = self._box(container_id)
@@ -186,7 +186,7 @@ class FakeRuntime:
                 raise errors.Permanent(f"cannot start container {box.seen.name}: executable file not found in $PATH")
             if not box.seen.running:
                 self._run(box)
-            return box.seen
+            return self._with_infra(sandbox).with_container(box.seen)
 
     def signal_container(self, container_id: str, signal: str) -> None:
         """See ports.Runtime."""
@@ -367,6 +367,12 @@ class FakeRuntime:
         for pod in tuple(self._pods.values()):
             if pod.infra_id == container_id and pod.infra_pid:
                 self._pods[pod.id] = replace(pod, infra_dead=True, infra_pid=0, ips=())
+
+    def _with_infra(self, sandbox: ObservedPod) -> ObservedPod:
+        if sandbox.infra_known:
+            return sandbox
+        now = self._pods[sandbox.id]
+        return replace(sandbox, infra_dead=now.infra_dead, infra_pid=now.infra_pid, ips=now.ips)
 
     def _start_infra(self, pod_id: str) -> None:
         pod = self._pods[pod_id]

@@ -77,7 +77,7 @@ class Counted:
         with self._counted("create_container"):
             return self._runtime.create_container(sandbox, pod, container, restart_count, binds)
 
-    def start_container(self, sandbox: ObservedPod, container_id: str) -> ObservedContainer:
+    def start_container(self, sandbox: ObservedPod, container_id: str) -> ObservedPod:
         """See ports.Runtime."""
         with self._counted("start_container"):
             return self._runtime.start_container(sandbox, container_id)

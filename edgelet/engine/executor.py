@@ -130,7 +130,7 @@ class Executor:
         if local.memory.of(container.name).pull is None:
             self._event(local, "Normal", "Pulled", puller.present(container.image), container.name)
         self._event(local, "Normal", "Created", "Container created", container.name)
-        return self._saw(local, observer.with_container(local.observed, made))
+        return self._saw(local, local.observed.with_container(made))
 
     def _binds(self, pod: Pod, container: Container, number: int) -> tuple[Bind, ...]:
         """What an instance mounts; a volume at the message's path takes its place. Raises VolumeError."""
@@ -179,7 +179,7 @@ class Executor:
         if local.observed is None:
             return local
         try:
-            running = self._t.runtime.start_container(local.observed, action.target)
+            sandbox = self._t.runtime.start_container(local.observed, action.target)
         except errors.Permanent as error:
             self._event(local, "Warning", "Failed", f"Error: {error}", action.container)
             failed = StartError(action.target, str(error), self._t.clock.monotonic())
@@ -189,15 +189,15 @@ class Executor:
                 )
             )
         self._event(local, "Normal", "Started", "Container started", action.container)
-        sandbox = self._with_infra(local, local.observed)
-        local = self._saw(local, observer.with_container(sandbox, running))
-        return self._post_start(local, running)
+        return self._post_start(self._saw(local, sandbox), sandbox.by_id(action.target))
 
-    def _post_start(self, local: Local, running: ObservedContainer) -> Local:
+    def _post_start(self, local: Local, running: ObservedContainer | None) -> Local:
         """Begin the hook of a container that was started just now; one that an earlier agent started has had it."""
-        container = local.current.container(running.name) if local.current is not None else None
+        if running is None or local.current is None or not running.running:
+            return local
+        container = local.current.container(running.name)
         hook = container.lifecycle.post_start if container is not None else None
-        if hook is None or local.observed is None or not running.running:
+        if hook is None or local.observed is None:
             return local
         return self._hook(local, HookKind.POST_START, running, hook, POST_START_LIMIT)
 
@@ -207,13 +207,6 @@ class Executor:
         self._t.hooks.begin(kind, targets.target(local, local.observed, seen), hook, limit)
         hooks = {**local.memory.hooks, (seen.id, kind): HookState.RUNNING}
         return local.with_memory(replace(local.memory, hooks=hooks))
-
-    def _with_infra(self, local: Local, sandbox: ObservedPod) -> ObservedPod:
-        """The first start brings the infra container and the pod's address: ask for them once."""
-        if not sandbox.infra_id or (sandbox.infra_pid and (sandbox.ips or sandbox.host_network)):
-            return sandbox
-        listed = self._t.runtime.list(local.key)
-        return next((p for p in listed if p.id == sandbox.id), sandbox)
 
     def _run_pre_stop(self, local: Local, action: Action) -> Local:
         """Begin it; should it not end, it is given up once its container must be gone."""
@@ -254,7 +247,7 @@ class Executor:
         self._t.runtime.remove_container(action.target)
         if local.observed is None:
             return local
-        return self._saw(local, observer.without_container(local.observed, action.target))
+        return self._saw(local, local.observed.without_container(action.target))
 
     def _inspect_container(self, local: Local, action: Action) -> Local:
         if local.observed is None:
@@ -266,7 +259,7 @@ class Executor:
         if seen.running:
             seen = replace(known, partial=False)
         mono = known.finished_mono or seen.finished_mono
-        return self._saw(local, observer.with_container(local.observed, replace(seen, finished_mono=mono)))
+        return self._saw(local, local.observed.with_container(replace(seen, finished_mono=mono)))
 
     # -- shared -----------------------------------------------------------------------------------
 

@@ -192,7 +192,7 @@ class Observer:
         for c in known.containers if known is not None and known.id == pod.id else ():
             listed = pod.by_id(c.id)
             if c.state is State.EXITED and listed is not None and listed.running:
-                pod = with_container(pod, c)
+                pod = pod.with_container(c)
         return self._with_early_exits(pod) if self._early else pod
 
     def _with_early_exits(self, pod: ObservedPod) -> ObservedPod:
@@ -268,14 +268,3 @@ def _alive(pod: ObservedPod | None) -> dict[str, tuple[int, int]]:
     if pod.infra_id and pod.infra_pid and not pod.infra_dead:
         found[pod.infra_id] = (pod.infra_pid, 0)
     return found
-
-
-def with_container(pod: ObservedPod, container: ObservedContainer) -> ObservedPod:
-    """`pod` with one instance added or replaced."""
-    others = tuple(c for c in pod.containers if c.id != container.id)
-    return replace(pod, containers=(*others, container))
-
-
-def without_container(pod: ObservedPod, container_id: str) -> ObservedPod:
-    """`pod` without one instance."""
-    return replace(pod, containers=tuple(c for c in pod.containers if c.id != container_id))

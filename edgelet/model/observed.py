@@ -7,7 +7,7 @@ first sight, so a clock that jumps changes nothing (a container's age never move
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .pod import HookHandler, PodKey
 
@@ -101,6 +101,20 @@ class ObservedPod:
     def by_id(self, container_id: str) -> ObservedContainer | None:
         """The instance with that Podman id."""
         return next((c for c in self.containers if c.id == container_id), None)
+
+    def with_container(self, container: ObservedContainer) -> ObservedPod:
+        """The pod with one instance added or replaced."""
+        others = tuple(c for c in self.containers if c.id != container.id)
+        return replace(self, containers=(*others, container))
+
+    def without_container(self, container_id: str) -> ObservedPod:
+        """The pod without one instance."""
+        return replace(self, containers=tuple(c for c in self.containers if c.id != container_id))
+
+    @property
+    def infra_known(self) -> bool:
+        """Whether all is known that the first start of a container brings: the infra process and the addresses."""
+        return not self.infra_id or bool(self.infra_pid and (self.ips or self.host_network))
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,15 @@ def made(world: World) -> tuple[ObservedPod, ObservedContainer]:
 def running(world: World) -> tuple[ObservedPod, ObservedContainer]:
     """A pod with one running container."""
     sandbox, created = made(world)
-    return sandbox, world.runtime.start_container(sandbox, created.id)
+    after = world.runtime.start_container(sandbox, created.id)
+    return after, inside(after, created.id)
+
+
+def inside(sandbox: ObservedPod, container_id: str) -> ObservedContainer:
+    """That container, as the answer to its start tells it."""
+    found = sandbox.by_id(container_id)
+    assert found is not None
+    return found
 
 
 def create_pod(world: World) -> Callable[[], object]:

@@ -207,7 +207,7 @@ class Runtime(fakes.FakeRuntime):
             if len(self._boxes) > before:
                 self.rules.created(sandbox, pod, container, restart_count)
 
-    def start_container(self, sandbox: ObservedPod, container_id: str) -> ObservedContainer:
+    def start_container(self, sandbox: ObservedPod, container_id: str) -> ObservedPod:
         """See ports.Runtime."""
         box = self._boxes.get(container_id)
         try:
@@ -218,8 +218,8 @@ class Runtime(fakes.FakeRuntime):
         finally:
             self.check()
         assert box is not None
-        if not answer.running:
-            self.rules.ended(answer.name)
+        if not box.seen.running:
+            self.rules.ended(box.seen.name)
         return answer
 
     def signal_container(self, container_id: str, signal: str) -> None:

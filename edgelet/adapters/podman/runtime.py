@@ -136,7 +136,7 @@ class Podman:
             return False
         return True
 
-    def start_container(self, sandbox: ObservedPod, container_id: str) -> ObservedContainer:
+    def start_container(self, sandbox: ObservedPod, container_id: str) -> ObservedPod:
         """See ports.Runtime."""
         self._require_ours(container_id)
         try:
@@ -145,7 +145,7 @@ class Podman:
             if "internal libpod error" in str(error) and sandbox.infra_id:
                 self._start(sandbox.infra_id)  # Podman hides why the infra container failed: ask for that alone
             raise
-        return self.inspect_container(container_id)
+        return self._with_infra(sandbox).with_container(self.inspect_container(container_id))
 
     def signal_container(self, container_id: str, signal: str) -> None:
         """See ports.Runtime."""
@@ -190,6 +190,16 @@ class Podman:
 
     def _start(self, container_id: str) -> None:
         self._api.post(f"containers/{container_id}/start", timeout=CREATE_SECONDS, creating=True)
+
+    def _with_infra(self, sandbox: ObservedPod) -> ObservedPod:
+        """Asked for once per start of the infra container, by its id: a list costs Podman a read of every pod."""
+        if sandbox.infra_known:
+            return sandbox
+        answer = self._api.get(f"containers/{sandbox.infra_id}/json")
+        found = seen.details(answer)
+        if found.pid:
+            self._memory.set_addresses(sandbox.infra_id, found.pid, found.ips)
+        return seen.with_infra(sandbox, answer)
 
     def _observe(self, pods: Any, rows: Any) -> tuple[ObservedPod, ...]:
         infra = {r["Id"]: r for r in rows if r.get("IsInfra")}

@@ -217,6 +217,18 @@ def created_pod(told: Answer | list[Answer]) -> ObservedPod:
     return pod(row, None, ())
 
 
+def with_infra(sandbox: ObservedPod, answer: Answer) -> ObservedPod:
+    """The pod with what containers/<id>/json tells of its infra container."""
+    found, what = details(answer), state({"State": answer["State"].get("Status")})
+    running = what is State.RUNNING
+    return replace(
+        sandbox,
+        infra_dead=what is State.EXITED,
+        infra_pid=found.pid if running else 0,
+        ips=found.ips if running else (),
+    )
+
+
 def created_container(
     made: str, spec: Container, count: int, grace: int, log_path: str, now: float
 ) -> ObservedContainer:

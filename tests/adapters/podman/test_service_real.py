@@ -115,7 +115,8 @@ def test_containers_survive_the_service_and_have_left_its_session(podman_env: Po
     sandbox = runtime.create_pod(pod, 0)
     try:
         made = runtime.create_container(sandbox, pod, pod.containers[0], 0, ())
-        started = runtime.start_container(sandbox, made.id)
+        started = runtime.start_container(sandbox, made.id).by_id(made.id)
+        assert started is not None
         pid = service_pid(service)
         os.killpg(pid, signal.SIGKILL)
         until(lambda: not service.describe()["running"])
