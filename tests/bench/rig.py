@@ -149,6 +149,13 @@ class Rig:
         return time.monotonic() - began
 
     @property
+    def agent_pid(self) -> int:
+        """The agent's process. Raises RuntimeError when none was started."""
+        if self.agent is None:
+            raise RuntimeError("no agent was started")
+        return self.agent.pid
+
+    @property
     def edgelet(self) -> str:
         """The installed command beside this Python."""
         return str(Path(sys.executable).with_name("edgelet"))

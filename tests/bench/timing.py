@@ -108,7 +108,7 @@ def remove(rig: Rig, runs: int) -> Iterator[Row]:
     """Manifest removed -> the process is gone, SIGTERM ignored, grace 1."""
     rig.start_agent()
     found = []
-    for n in range(min(runs, 10)):
+    for n in range(runs):
         script = "trap '' TERM; while :; do sleep 1; done"
         rig.timed(lambda: rig.put("pod.yaml", pod(f"bench-d{n}", rig, grace=1, script=script)))
         pid = _settled(rig)
@@ -147,12 +147,10 @@ def probed(name: str, rig: Rig, period: int = 10) -> str:
 def many(rig: Rig, runs: int) -> Iterator[Row]:
     """Ten pods with all probes, and fifty plain ones beside fifty kube plays."""
     rig.start_agent()
-    ten = [
-        _until_ready(rig, {f"p{i}.yaml": probed(f"bench-p{i}", rig) for i in range(10)}) for _ in range(min(runs, 10))
-    ]
+    ten = [_until_ready(rig, {f"p{i}.yaml": probed(f"bench-p{i}", rig) for i in range(10)}) for _ in range(runs)]
     yield Row("10 pods with exec, HTTP and TCP probes -> all Ready", median(ten), 3.0, how=f"seen {spread(ten)}")
     fifty, plays = [], []
-    for _ in range(max(1, min(runs, 10) // 5)):
+    for _ in range(runs):
         fifty.append(_until_ready(rig, {f"q{i}.yaml": pod(f"bench-q{i}", rig, grace=0) for i in range(50)}))
         plays.append(_fifty_plays(rig))
     rig.stop_agent()
