@@ -249,6 +249,7 @@ class FakeRuntime:
                         "log_path",
                         "stop_signal",
                         "pre_stop",
+                        "sidecar",
                     )
                     box.seen = replace(fresh, **{name: getattr(box.seen, name) for name in kept})
             for pod in self._pods.values():
@@ -342,6 +343,7 @@ class FakeRuntime:
             log_path=f"/logs/{pod.namespace}_{pod.name}_{pod.uid}/{container.name}/{count}.log",
             stop_signal=image.stop_signal or "SIGTERM",
             pre_stop=container.lifecycle.pre_stop,
+            sidecar=pod.init_containers.index(container) if pod.is_sidecar(container) else None,
         )
 
     def _observed(self, pod: ObservedPod) -> ObservedPod:

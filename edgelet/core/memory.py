@@ -202,6 +202,9 @@ def _dump_container(c: ContainerMemory) -> dict[str, Any]:
     out: dict[str, Any] = {"restartCount": c.restart_count, "ended": c.ended, "stopped": c.stopped, "base": c.base}
     if c.backoff:
         out["backoff"] = [c.backoff.delay, c.backoff.updated]
+    if c.stopping:
+        s = c.stopping
+        out["stopping"] = [s.container_id, s.since, s.deadline, s.reason, s.kills, s.hooking, s.late]
     if c.last:
         t = c.last
         out["last"] = [t.exit_code, t.reason, t.started_at, t.finished_at, t.message, t.container_id, t.signal]
@@ -211,7 +214,7 @@ def _dump_container(c: ContainerMemory) -> dict[str, Any]:
 def load(data: Mapping[str, Any], boot_id: str) -> PodMemory:
     """Memory from `dump`ed values, seen in boot `boot_id`.
 
-    After a reboot the monotonic clock starts anew, so back-offs are dropped.  Raises KeyError,
+    After a reboot the monotonic clock starts anew, so back-offs and stops are dropped.  Raises KeyError,
     TypeError or ValueError on values that `dump` did not write.
     """
     same = data["bootID"] == boot_id
@@ -239,12 +242,14 @@ def _load_container(data: Mapping[str, Any], same_boot: bool) -> ContainerMemory
     data = dict(data)
     last = data.get("last")
     backoff = _load_backoff(data.get("backoff")) if same_boot else None
+    stopping = _load_stopping(data.get("stopping")) if same_boot else None
     return ContainerMemory(
         restart_count=int(data["restartCount"]),
         ended=bool(data["ended"]),
         stopped=bool(data.get("stopped", False)),
         base=int(data.get("base", 0)),
         backoff=backoff,
+        stopping=stopping,
         last=_load_last(last) if last else None,
     )
 
@@ -254,6 +259,16 @@ def _load_backoff(values: list[Any] | None) -> Backoff | None:
         return None
     delay, updated = values
     return Backoff(float(delay), float(updated))
+
+
+def _load_stopping(values: list[Any] | None) -> Stopping | None:
+    """A stop goes on where it was: neither its grace nor its hook begins anew with the agent."""
+    if not values:
+        return None
+    container_id, since, deadline, reason, kills, hooking, late = values
+    return Stopping(
+        str(container_id), float(since), float(deadline), str(reason), int(kills), bool(hooking), float(late)
+    )
 
 
 def _load_last(values: list[Any]) -> Terminated:

@@ -184,7 +184,9 @@ def _finish(scene: Scene, observed: ObservedPod) -> Plan:
     """The pod has run to its end: what still runs beside it is stopped, the sandbox too (3.2.6, 3.11)."""
     actions, wakes = stopping.stop_all(observed.containers, scene.memory, None, scene.now)
     if not actions and not wakes and observed.infra_pid and not observed.infra_dead:
-        action, wake = stopping.step("", observed.infra_id, scene.memory, 0, "the pod has completed", scene.now)
+        action, wake = stopping.step(
+            stopping.Mark("", observed.infra_id), scene.memory, 0, "the pod has completed", scene.now
+        )
         actions, wakes = [action] if action else [], [wake] if wake is not None else []
     if not actions:
         actions = _tidy(observed)
@@ -243,22 +245,26 @@ def _condemn(scene: Scene, pod: Pod, look: Look, this: _Round) -> None:
         grace, reason = pod.grace, text.POST_START_FAILED
     else:
         return
-    hook = look.instance.pre_stop is not None
-    action, wake = stopping.step(name, look.instance.id, scene.memory, grace, reason, scene.now, hook)
+    mark = stopping.Mark(name, look.instance.id, look.instance.pre_stop)
+    action, wake = stopping.step(mark, scene.memory, grace, reason, scene.now)
     this.take(name, starting.Step(action, until=wake))
 
 
 def _start_inits(scene: Scene, pod: Pod, observed: ObservedPod, seen: View, this: _Round) -> bool:
-    """Init containers in order (3.3); True = the regular ones may start."""
+    """Init containers in order (3.3); True = the regular ones may start.
+
+    What comes before the last one that was made is initialised: a sidecar among them that has ended is started
+    again, and nobody waits for it (3.3.2).
+    """
     last = max((n for n, i in enumerate(seen.inits) if i.instance is not None), default=-1)
     for n, look in enumerate(seen.inits):
         if not look.sidecar and (seen.initialised or n < last or _done(pod, look)):
             continue
         if not look.alive:
             step = _start(scene, pod, observed, look, this)
-            if step.blocks or not seen.initialised:
+            if step.blocks or not (seen.initialised or n < last):
                 return False
-        elif _starting(scene, look) or not (seen.initialised or (look.sidecar and _started(scene, look))):
+        elif _starting(scene, look) or not (seen.initialised or n < last or (look.sidecar and _started(scene, look))):
             return False
     return True
 

@@ -14,11 +14,6 @@ KILLED_CODE = 137
 _LOST = "The container could not be located: it was removed, or the power failed while it ran."
 
 
-def is_sidecar(pod: Pod, container: Container) -> bool:
-    """An init container with restartPolicy Always."""
-    return container.restart_policy == "Always" and pod.is_init(container.name)
-
-
 def policy(pod: Pod, container: Container) -> str:
     """The effective restart policy of a container."""
     return container.restart_policy or pod.restart_policy
@@ -33,7 +28,7 @@ def again(pod: Pod, container: Container, end: Terminated) -> bool:
     """Whether a container that ended like `end` is to be started again."""
     rule = policy(pod, container)
     ok = succeeded(pod, container, end)
-    if pod.is_init(container.name) and not is_sidecar(pod, container):
+    if pod.is_init(container.name) and not pod.is_sidecar(container):
         return not ok and rule != "Never"
     return rule == "Always" or (rule == "OnFailure" and not ok)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..model.actions import Action, Plan, Verb
 from ..model.hooks import HookKind, HookState
 from ..model.observed import ObservedContainer, ObservedPod
+from ..model.pod import HookHandler, Sleep
 from . import text
 from .memory import PodMemory, Stopping
 
@@ -23,7 +24,7 @@ def begun(container_id: str, grace: int, reason: str, now: float) -> Stopping:
 
 
 def hooked(container_id: str, grace: int, reason: str, now: float) -> Stopping:
-    """The record of a stop whose preStop hook was begun at `now`."""
+    """The record of a stop whose preStop hook, or whose wait for its turn, was begun at `now`."""
     return Stopping(container_id, now, now + grace, reason, hooking=True)
 
 
@@ -37,38 +38,64 @@ def killed(stop: Stopping, now: float) -> Stopping:
     return replace(stop, deadline=now + KILL_AGAIN, kills=stop.kills + 1)
 
 
-def step(
-    name: str, container_id: str, memory: PodMemory, grace: int, reason: str, now: float, hook: bool = False
-) -> tuple[Action | None, float | None]:
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A running container that must end: its preStop hook, and whether others have to end before it (3.4.4)."""
+
+    name: str
+    id: str
+    hook: HookHandler | None = None
+    waits: bool = False
+
+
+def step(mark: Mark, memory: PodMemory, grace: int, reason: str, now: float) -> tuple[Action | None, float | None]:
     """What to do now about one running container that must end, and when to look again.
 
-    A grace shorter than the one under way moves the deadline nearer, never further (3.1.1).  `hook` = it has
-    a preStop hook: that comes first, unless there is no grace at all (3.4.1).
+    A grace shorter than the one under way moves the deadline nearer, never further (3.1.1).  A preStop hook
+    comes first, and then its turn, unless there is no grace at all (3.4.1).
     """
-    stop = memory.of(name).stopping
-    if stop is None or stop.container_id != container_id:
-        if hook and grace > 0:
-            return Action(Verb.RUN_PRE_STOP, reason, name, container_id, grace), None
-        return Action(Verb.STOP_CONTAINER, reason, name, container_id, grace), None
+    stop = memory.of(mark.name).stopping
+    if stop is None or stop.container_id != mark.id:
+        verb = Verb.RUN_PRE_STOP if mark.hook else Verb.ANNOUNCE_STOP if mark.waits else Verb.STOP_CONTAINER
+        return Action(verb if grace > 0 else Verb.STOP_CONTAINER, reason, mark.name, mark.id, grace), None
     if stop.hooking:
-        return _after_hook(stop, name, memory, grace, now)
+        return _after_hook(stop, mark, memory, grace, now)
     deadline = stop.deadline
     if not stop.kills:
         deadline = min(deadline, stop.since + max(float(grace), stop.late + MINIMUM))
     if now >= deadline:
-        return Action(Verb.KILL_CONTAINER, "grace period is over", name, container_id), None
+        return Action(Verb.KILL_CONTAINER, "grace period is over", mark.name, mark.id), None
     return None, deadline
 
 
 def _after_hook(
-    stop: Stopping, name: str, memory: PodMemory, grace: int, now: float
+    stop: Stopping, mark: Mark, memory: PodMemory, grace: int, now: float
 ) -> tuple[Action | None, float | None]:
-    """The signal follows the hook's end, or the end of the grace; whole seconds of it are used up (3.4.2)."""
+    """The signal follows the hook's end and those before it; at the latest it comes with the end of the grace.
+
+    Whole seconds of the grace are used up (3.4.2).
+    """
     until = min(stop.deadline, stop.since + grace)
-    if memory.hook(stop.container_id, HookKind.PRE_STOP) is HookState.RUNNING and now < until:
-        return None, until
+    wake = until if mark.waits else _hook_ends(stop, mark, memory, until)
+    if now < wake:
+        return None, wake
     left = max(int(until - stop.since) - int(now - stop.since), 0)
-    return Action(Verb.STOP_CONTAINER, stop.reason, name, stop.container_id, left), None
+    return Action(Verb.STOP_CONTAINER, stop.reason, mark.name, mark.id, left), None
+
+
+def _hook_ends(stop: Stopping, mark: Mark, memory: PodMemory, until: float) -> float:
+    """When its hook has ended at the latest; one that an earlier agent began is over, except that sleep goes on."""
+    state = memory.hook(stop.container_id, HookKind.PRE_STOP)
+    if state is HookState.RUNNING:
+        return until
+    if state is None and isinstance(mark.hook, Sleep):
+        return min(until, stop.since + mark.hook.seconds)
+    return stop.since
+
+
+def _goes_before(one: ObservedContainer, sidecar: ObservedContainer) -> bool:
+    """A sidecar is told to end after all regular containers and all sidecars later in the list (3.4.4)."""
+    return sidecar.sidecar is not None and (one.sidecar is None or one.sidecar > sidecar.sidecar)
 
 
 def stop_all(
@@ -78,20 +105,20 @@ def stop_all(
     now: float,
     limit: int | None = None,
 ) -> tuple[list[Action], list[float]]:
-    """Stop every running container of the list in parallel; empty answers = none runs any more.
+    """Stop every running container of the list, sidecars in turn; empty answers = none runs any more.
 
     `grace` None = each container's own (from its label), 30 s if it carries none.  `limit` = no more
     than so many seconds whoever gave the grace.
     """
     actions: list[Action] = []
     wakes: list[float] = []
-    for c in containers:
-        if not c.running:
-            continue
+    running = [c for c in containers if c.running]
+    for c in running:
         own = c.grace if c.grace is not None else 30
         allowed = own if grace is None else grace
         allowed = allowed if limit is None else min(allowed, limit)
-        action, wake = step(c.name, c.id, memory, allowed, text.stopping(c.name), now, c.pre_stop is not None)
+        mark = Mark(c.name, c.id, c.pre_stop, any(_goes_before(other, c) for other in running))
+        action, wake = step(mark, memory, allowed, text.stopping(c.name), now)
         if action:
             actions.append(action)
         if wake is not None:

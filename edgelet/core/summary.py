@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..model.status import ContainerStatus, PodStatus, Terminated, Waiting
-from . import restart
 
 if TYPE_CHECKING:
     from .phase import Facts
@@ -39,7 +38,7 @@ def _container(facts: Facts, status: ContainerStatus) -> str:
     if status.ready:
         return ""
     container = facts.pod.container(name)
-    if container is not None and facts.pod.is_init(name) and not restart.is_sidecar(facts.pod, container):
+    if container is not None and facts.pod.is_init(name) and not facts.pod.is_sidecar(container):
         return f"init container {name} runs, the others wait for it"
     if not status.started:
         return f"container {name} runs, its startup probe has not succeeded yet"

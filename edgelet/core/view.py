@@ -71,7 +71,7 @@ def _look(pod: Pod, container: Container, observed: ObservedPod | None, memory: 
     end = restart.ended(instance, known) if instance else restart.remembered(memory, container.name)
     stopped = known.stopped if instance is None else restart.stopped(instance, known)
     asked = instance is not None and known.restart_id == instance.id
-    return Look(container, instance, end, restart.is_sidecar(pod, container), init, stopped, asked)
+    return Look(container, instance, end, pod.is_sidecar(container), init, stopped, asked)
 
 
 def over(pod: Pod, look: Look) -> bool:

@@ -58,6 +58,7 @@ class Executor:
             Verb.CREATE_CONTAINER: self._create_container,
             Verb.START_CONTAINER: self._start_container,
             Verb.RUN_PRE_STOP: self._run_pre_stop,
+            Verb.ANNOUNCE_STOP: self._announce_stop,
             Verb.STOP_CONTAINER: self._stop_container,
             Verb.KILL_CONTAINER: self._kill_container,
             Verb.REMOVE_CONTAINER: self._remove_container,
@@ -216,8 +217,16 @@ class Executor:
         self._event(local, "Normal", "Killing", action.reason, action.container)
         limit = action.number + stopping.MINIMUM + stopping.KILL_AGAIN
         local = self._hook(local, HookKind.PRE_STOP, seen, seen.pre_stop, limit)
+        return self._note_stop(local, action)
+
+    def _note_stop(self, local: Local, action: Action) -> Local:
         stop = stopping.hooked(action.target, action.number, action.reason, self._t.clock.monotonic())
         return local.with_memory(local.memory.update(action.container, stopping=stop))
+
+    def _announce_stop(self, local: Local, action: Action) -> Local:
+        """Its end is told now, its signal comes when its turn is there."""
+        self._event(local, "Normal", "Killing", action.reason, action.container)
+        return self._note_stop(local, action)
 
     def _stop_container(self, local: Local, action: Action) -> Local:
         observed = local.observed.by_id(action.target) if local.observed else None

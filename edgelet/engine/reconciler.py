@@ -269,7 +269,7 @@ class Reconciler:
         if local.memory.hooks:
             alive = local.observed.containers if local.observed else ()
             self._c.hooks.keep(local.key, [c.id for c in alive if c.running])
-        if local.memory.uid and local.current is not None and local.memory is not local.saved:
+        if local.memory.uid and local.memory is not local.saved:
             self._c.memories.save(local.memory)
             local = replace(local, saved=local.memory)
         return Stepped(local, plan.wake_at)

@@ -22,6 +22,7 @@ class Verb(enum.Enum):
     CREATE_CONTAINER = "create container"
     START_CONTAINER = "start container"
     RUN_PRE_STOP = "run the preStop hook of container"
+    ANNOUNCE_STOP = "let those before it end first, then stop container"
     STOP_CONTAINER = "stop container"
     KILL_CONTAINER = "kill container"
     REMOVE_CONTAINER = "remove container"
@@ -35,7 +36,7 @@ class Action:
 
     `container` is the container's name in the pod, `target` a Podman id (or the image for
     PULL_IMAGE, the pod uid for REMOVE_DATA), `number` the restart count for CREATE_CONTAINER,
-    the attempt for CREATE_POD, the grace in seconds for RUN_PRE_STOP and STOP_CONTAINER.  `reason` is a
+    the attempt for CREATE_POD, the grace in seconds for RUN_PRE_STOP, ANNOUNCE_STOP and STOP_CONTAINER.  `reason` is a
     phrase an operator can read.  `config_hash` is the generation that a PULL_IMAGE is for.
     """
 

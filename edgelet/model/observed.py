@@ -28,7 +28,8 @@ class ObservedContainer:
     `partial` = the exit is known from conmon's exit file only (code, no OOM flag, no exact time):
     an inspect is still owed.  `message_file` is the file of the host that the container may leave its termination
     message in ("" = none), `message_policy` the policy for it, `message` what was found there at its end (3.14).
-    `pre_stop` is the hook that it was made with.
+    `pre_stop` is the hook that it was made with, `sidecar` its place among the init containers if it is one of those
+    that go on running.
     """
 
     id: str
@@ -55,6 +56,7 @@ class ObservedContainer:
     message_file: str = ""
     message_policy: str = "File"
     pre_stop: HookHandler | None = None
+    sidecar: int | None = None
     partial: bool = False
 
     @property

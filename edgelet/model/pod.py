@@ -239,3 +239,7 @@ class Pod:
     def is_init(self, name: str) -> bool:
         """Whether `name` is an init container (sidecars included)."""
         return any(c.name == name for c in self.init_containers)
+
+    def is_sidecar(self, container: Container) -> bool:
+        """Whether it is an init container with restartPolicy Always: it goes on beside the regular ones."""
+        return container.restart_policy == "Always" and self.is_init(container.name)

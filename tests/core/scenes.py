@@ -143,7 +143,8 @@ def pulls(state: PullState, reason: str = "", message: str = "", ago: float = 0.
 
 def says(action: Action) -> str:
     """An action as a short sentence, without its reason."""
-    numbered = action.verb in (Verb.CREATE_CONTAINER, Verb.CREATE_POD, Verb.STOP_CONTAINER, Verb.RUN_PRE_STOP)
+    stops = (Verb.STOP_CONTAINER, Verb.RUN_PRE_STOP, Verb.ANNOUNCE_STOP)
+    numbered = action.verb in (Verb.CREATE_CONTAINER, Verb.CREATE_POD, *stops)
     words = [action.verb.value, action.container, action.target, str(action.number) if numbered else ""]
     return " ".join(w for w in words if w)
 

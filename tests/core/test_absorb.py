@@ -11,7 +11,7 @@ import pytest
 from edgelet.core import memory as memories
 from edgelet.core.absorb import absorb
 from edgelet.core.backoff import Backoff
-from edgelet.core.memory import ContainerMemory, Ending, PodMemory, Pull, PullState, StartError, Trouble
+from edgelet.core.memory import ContainerMemory, Ending, PodMemory, Pull, PullState, StartError, Stopping, Trouble
 from edgelet.model.observed import ObservedContainer, ObservedPod
 from edgelet.model.status import Terminated, Waiting
 from tests.core.scenes import (
@@ -241,9 +241,16 @@ def test_memory_survives_the_disk() -> None:
     assert memories.load(memories.dump(fresh()), "boot-1") == fresh()
 
 
+def test_a_stop_under_way_outlives_the_agent_and_not_the_machine() -> None:
+    stop = Stopping("app-0", NOW - 3, NOW + 4, "asked to", 1, True, 2.5)
+    stopped = memory({"app": known(0, stopping=stop)})
+    assert memories.load(memories.dump(stopped), "boot-1") == stopped
+    assert memories.load(memories.dump(stopped), "boot-2") == memory({"app": known(0)})
+
+
 def test_what_belongs_to_one_life_stays_behind() -> None:
     passing = memory(
-        {"app": known(0, stopping=stops(), waiting=Waiting("x"), retry_at=9.0, failures=2, restart_id="app-0")},
+        {"app": known(0, waiting=Waiting("x"), retry_at=9.0, failures=2, restart_id="app-0")},
         trouble=Trouble("no", 1, 2.0),
         replace_id="sandbox",
     )

@@ -87,7 +87,7 @@ def test_that_we_stopped_it_is_known_in_a_later_life_too() -> None:
     [(APP, False), (INIT, False), (SIDECAR, True), (replace(APP, restart_policy="Always"), False)],
 )
 def test_only_an_init_container_that_is_always_restarted_is_a_sidecar(container: object, expected: bool) -> None:
-    assert restart.is_sidecar(POD, container) is expected  # type: ignore[arg-type]
+    assert POD.is_sidecar(container) is expected  # type: ignore[arg-type]
 
 
 ENDS: list[tuple[str, ObservedContainer, tuple[int, str, str] | None]] = [

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import hypothesis
 import hypothesis.strategies as st
 import pytest
 
 from edgelet.core import stopping
 from edgelet.core.memory import Stopping
+from edgelet.core.stopping import Mark
 from edgelet.model.hooks import HookKind, HookState
-from edgelet.model.pod import Sleep
+from edgelet.model.observed import ObservedContainer
+from edgelet.model.pod import Exec, Sleep
 from tests.core.scenes import NOW, created, ended, known, memory, runs, says, stops
+
+APP = Mark("app", "app-0")
+HOOKED = Mark("app", "app-0", Exec(("true",)))
 
 
 @pytest.mark.parametrize(("grace", "seconds"), [(0, 2), (1, 2), (2, 2), (3, 3), (30, 30)])
@@ -26,7 +33,7 @@ def test_a_kill_is_repeated_after_five_seconds() -> None:
 
 def step(stop: Stopping | None, grace: int) -> tuple[str, float | None]:
     """What is done about app-0, in words."""
-    action, wake = stopping.step("app", "app-0", memory({"app": known(stopping=stop)}), grace, "why", NOW)
+    action, wake = stopping.step(APP, memory({"app": known(stopping=stop)}), grace, "why", NOW)
     return says(action) if action else "", wake
 
 
@@ -70,7 +77,7 @@ def test_no_kill_before_the_smallest_grace_that_was_asked_for(first: int, steps:
     for passed, grace in steps:
         now += passed
         smallest = min(smallest, grace)
-        action, wake = stopping.step("app", "app-0", memory({"app": known(stopping=stop)}), grace, "why", now)
+        action, wake = stopping.step(APP, memory({"app": known(stopping=stop)}), grace, "why", now)
         allowed = NOW + max(min(first, grace), 2)
         assert (action is not None) == (now >= allowed)
         assert wake is None or now < wake <= allowed
@@ -82,12 +89,16 @@ HOOKING = Stopping("app-0", NOW - 4.5, NOW + 5.5, "asked to", hooking=True)
 
 
 def hook_step(
-    stop: Stopping | None, grace: int, state: HookState | None = None, kind: HookKind = HookKind.PRE_STOP
+    stop: Stopping | None,
+    grace: int,
+    state: HookState | None = None,
+    kind: HookKind = HookKind.PRE_STOP,
+    mark: Mark = HOOKED,
 ) -> tuple[str, float | None]:
     """What is done about app-0, which has a preStop hook that stands like this."""
     hooks = {("app-0", kind): state} if state else {}
     remembered = memory({"app": known(stopping=stop)}, hooks=hooks)
-    action, wake = stopping.step("app", "app-0", remembered, grace, "why", NOW, hook=True)
+    action, wake = stopping.step(mark, remembered, grace, "why", NOW)
     return says(action) if action else "", wake
 
 
@@ -154,3 +165,58 @@ def test_each_container_of_a_pod_runs_its_own_hook() -> None:
         "stop container side side-0 0",
         "stop container third third-0 7",
     ]
+
+
+SLEEPS = Mark("app", "app-0", Sleep(8))
+
+
+def test_a_sleeping_hook_of_an_earlier_agent_is_slept_to_its_end() -> None:
+    assert hook_step(HOOKING, 10, mark=SLEEPS) == ("", NOW + 3.5)
+    assert hook_step(HOOKING, 6, mark=SLEEPS) == ("", NOW + 1.5)
+    assert hook_step(HOOKING, 10, mark=Mark("app", "app-0", Sleep(4))) == ("stop container app app-0 6", None)
+    assert hook_step(HOOKING, 10, HookState.DONE, mark=SLEEPS) == ("stop container app app-0 6", None)
+
+
+def sidecar(place: int, **fields: object) -> ObservedContainer:
+    """A running sidecar, `s<place>`."""
+    return replace(runs(f"s{place}"), sidecar=place, **fields)  # type: ignore[arg-type]
+
+
+TELL = "let those before it end first, then stop container"
+TURNS = [
+    (
+        "all are told at once, hooks begin, sidecars wait",
+        [runs(), sidecar(0, pre_stop=Sleep(1)), sidecar(2)],
+        ["stop container app app-0 30", "run the preStop hook of container s0 s0-0 30", f"{TELL} s2 s2-0 30"],
+    ),
+    ("the last one goes first", [ended(), sidecar(0), sidecar(2)], [f"{TELL} s0 s0-0 30", "stop container s2 s2-0 30"]),
+    (
+        "nobody is waited for that does not run",
+        [created(), ended("x"), sidecar(0), ended("s1", sidecar=1)],
+        ["stop container s0 s0-0 30"],
+    ),
+    (
+        "without grace there are no turns",
+        [runs(grace=0), sidecar(0, grace=0)],
+        ["stop container app app-0 0", "stop container s0 s0-0 0"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("seen", "actions"), [t[1:] for t in TURNS], ids=[t[0] for t in TURNS])
+def test_sidecars_stop_in_turn(seen: list[ObservedContainer], actions: list[str]) -> None:
+    made, _ = stopping.stop_all(seen, memory(), None, NOW)
+    assert [says(a) for a in made] == actions
+
+
+def test_a_sidecar_waits_for_its_turn_and_its_hook_and_no_longer_than_the_grace() -> None:
+    told = stopping.hooked("s0-0", 10, "why", NOW - 4)
+    hooks = {("s0-0", HookKind.PRE_STOP): HookState.RUNNING}
+    regular, first = runs(grace=30), sidecar(0, grace=10, pre_stop=Exec(("true",)))
+    kept = {"app": known(stopping=stops(ago=4)), "s0": known(stopping=told)}
+    assert stopping.stop_all([regular, first], memory(kept), None, NOW) == ([], [NOW + 26, NOW + 6])
+    assert stopping.stop_all([first], memory(kept, hooks=hooks), None, NOW) == ([], [NOW + 6])
+    actions, _ = stopping.stop_all([first], memory(kept), None, NOW)
+    assert [says(a) for a in actions] == ["stop container s0 s0-0 6"]
+    actions, wakes = stopping.stop_all([regular, first], memory(kept, hooks=hooks), None, NOW + 6)
+    assert ([says(a) for a in actions], wakes) == (["stop container s0 s0-0 0"], [NOW + 26])

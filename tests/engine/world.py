@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from edgelet import errors, ports
-from edgelet.core import restart
 from edgelet.core.memory import Pull
 from edgelet.engine import observer as observers
 from edgelet.engine import puller as pullers
@@ -114,6 +113,8 @@ class Rules:
     hooking: set[str] = field(default_factory=set)
     """Instances whose preStop hook was begun and has not ended, by id; `hooks` says since when."""
     generation: str = ""
+    since: float = 0.0
+    """When the pod was last removed."""
     deletion: int | None = None
     """The shortest grace with which a person has deleted the pod."""
 
@@ -157,6 +158,10 @@ class Rules:
             self.terms.setdefault(seen.id, now)
         self.crashes.pop(seen.name, None)
 
+    def grace_is_over(self, seen: ObservedContainer) -> bool:
+        """The pod has been ending for as long as this container is allowed."""
+        return self.clock.monotonic() - self.since >= self._grace(seen) - 1e-6
+
     def _hook_was_run(self, seen: ObservedContainer, now: float) -> None:
         if seen.pre_stop is None or self._grace(seen) == 0:
             return
@@ -173,6 +178,8 @@ class Runtime(fakes.FakeRuntime):
     """FakeRuntime that is watched by `rules`."""
 
     rules: Rules
+    ending: Callable[[], bool]
+    """Whether the pod as a whole is being ended."""
 
     def check(self) -> None:
         """One instance per name; nothing of ours in two sandboxes."""
@@ -226,8 +233,17 @@ class Runtime(fakes.FakeRuntime):
         """See ports.Runtime."""
         box = self._boxes.get(container_id)
         if box is not None and self.lives(container_id):
+            self._in_turn(box.seen, box.pod_id, signal)
             self.rules.signalled(box.seen, signal)
         super().signal_container(container_id, signal)
+
+    def _in_turn(self, seen: ObservedContainer, pod_id: str, signal: str) -> None:
+        """While its pod ends, a sidecar is asked to end after the regular containers and later sidecars (3.4.4)."""
+        if seen.sidecar is None or signal == "SIGKILL" or not self.ending():
+            return
+        others = [b.seen for b in self._boxes.values() if b.pod_id == pod_id and self.lives(b.seen.id)]
+        before = [c.name for c in others if c.sidecar is None or c.sidecar > seen.sidecar]
+        assert not before or self.rules.grace_is_over(seen), f"{seen.name} is told to end before {before}"
 
     def remove_pod(self, pod_id: str) -> None:
         """See ports.Runtime."""
@@ -259,6 +275,7 @@ class World:
         self.clock = fakes.FakeClock()
         self.runtime = Runtime(self.clock, images=images)
         self.runtime.rules = self.rules = Rules(self.clock)
+        self.runtime.ending = lambda: self.wish.pod is None
         self.volumes = Volumes()
         self.volumes.gone = self._gone
         self.store = MemoryStore()
@@ -273,6 +290,7 @@ class World:
     def boot(self) -> None:
         """A new agent process that knows only what Podman and the disk hold."""
         self.rules.crashes.clear()
+        self.rules.hooking.clear()
         self.box = Mailbox()
         self.probes = fakes.FakeProbes()
         self.exits = FakeExits()
@@ -391,6 +409,8 @@ class World:
 
     def want(self, pod: Pod | None, *, held: bool = False, grace: int | None = None) -> None:
         """The newest wish."""
+        if pod is None and self.wish.pod is not None:
+            self.rules.since = self.clock.monotonic()
         self.wish = Wish(pod, held, grace)
         if grace is not None:
             self.rules.deletion = min(grace, self.rules.deletion if self.rules.deletion is not None else grace)
@@ -553,7 +573,7 @@ def settled(world: World, pod: Pod) -> str:  # noqa: C901 - one question after t
             return f"{container.name} does not run"
         elif pod.restart_policy == "OnFailure" and newest.exit_code != 0:
             return f"{container.name} failed and does not run"
-    lost = [c.name for c in pod.init_containers if restart.is_sidecar(pod, c) and world.state(c.name) != "running"]
+    lost = [c.name for c in pod.init_containers if pod.is_sidecar(c) and world.state(c.name) != "running"]
     return f"sidecars {lost} do not run" if lost else ""
 
 

@@ -131,6 +131,7 @@ def container(row: Answer, seen: Details | None) -> ObservedContainer:
         created_at=epoch(row.get("Created") or ""),
         grace=_grace(marks),
         pre_stop=hooks.parse(marks.get(labels.PRE_STOP, "")),
+        sidecar=_int(marks[labels.SIDECAR]) if labels.SIDECAR in marks else None,
         message_file=marks.get(labels.MESSAGE_FILE, ""),
         message_policy=marks.get(labels.MESSAGE_POLICY, "File"),
     )

@@ -173,6 +173,8 @@ def _container_labels(pod: Pod, container: Container, instance: Instance, naming
     own.update(_message_labels(container, instance.binds))
     if container.lifecycle.pre_stop is not None:
         own[labels.PRE_STOP] = hooks.text(container.lifecycle.pre_stop, container)
+    if pod.is_sidecar(container):
+        own[labels.SIDECAR] = str([c.name for c in pod.init_containers].index(container.name))
     return {**_common_labels(pod, naming), **own}
 
 
