@@ -10,7 +10,7 @@ VM    ?= bookworm
 export MALLOC_ARENA_MAX ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench saves mutants deb binary vm test-vm test-podman5 clean
+.PHONY: help setup run test check bench saves fuzz-api mutants deb binary vm test-vm test-podman5 clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,13 @@ saves: export EDGELET_SAVES_STATE ?= build/saves.state
 saves: $(VENV)/.dev ## 500 rounds of real editors' saves with a real pod behind; goes on where it ended after 40 minutes
 	@mkdir -p build
 	nice -n 5 $(PY) -m pytest -s tests/e2e/test_saves.py $(ARGS)
+
+fuzz-api: export FUZZ_SECONDS ?= 600
+fuzz-api: $(VENV)/.dev ## ten minutes of schemathesis (installed into build/) over the API: no 5xx, no hang
+	@test -x build/schemathesis/bin/schemathesis || { python3 -m venv build/schemathesis && \
+	    build/schemathesis/bin/pip install -q 'schemathesis>=4,<5'; }
+	nice -n 10 $(PY) -m tests.fuzz_api --schemathesis $(abspath build/schemathesis)/bin/schemathesis \
+	    --seconds $$FUZZ_SECONDS $(ARGS)
 
 mutants: $(VENV)/.dev ## break edgelet/core/ in many small ways; fails when the tests notice too few
 	nice -n 10 $(PY) -m tests.mutants $(ARGS)

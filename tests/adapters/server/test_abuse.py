@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from edgelet import errors
 from edgelet.adapters.server import api, openapi, resources
 from edgelet.cli.client import ApiFailure
 from tests.adapters.server.test_submit import ask, manifest
+from tests.support import described
 from tests.support.serving import Rig, pod, running, serving
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -146,7 +148,8 @@ OPERATIONS = [
         [p["name"] for p in what.get("parameters", ())],
         list(what.get("requestBody", {}).get("content", ())),
     )
-    for path, operations in openapi.document()["paths"].items()
+    for document in (described.own(), described.routed())
+    for path, operations in document["paths"].items()
     for method, what in operations.items()
     if method != "parameters"
 ]
@@ -164,7 +167,7 @@ def test_whatever_our_own_description_allows_is_answered_without_a_fault(
     from urllib.parse import quote, urlencode
 
     path, method, names, kinds = operation
-    for place in ("namespace", "name"):
+    for place in re.findall(r"{(\w+)}", path):
         value = data.draw(st.sampled_from(["default", "web-edge1", "none"]) | WORDS.filter(bool))
         path = path.replace("{" + place + "}", quote(value, safe=""))
     chosen = data.draw(st.lists(st.sampled_from(names), max_size=3, unique=True)) if names else []
@@ -173,6 +176,14 @@ def test_whatever_our_own_description_allows_is_answered_without_a_fault(
     body = data.draw(TREES) if kinds else None
     answer = ask(rig, method.upper(), f"{path}?{urlencode(query, errors='replace')}", body, kind)
     assert answer.code < 500, (method, path, query, body, answer.body)
+
+
+def test_every_route_is_fuzzed() -> None:
+    paths = described.routed()["paths"]
+    assert not [path for path in paths if re.search(r"[()?\\|*]", path)]
+    assert {"/metrics/{name}", "/containerLogs/{namespace}/{name}/{container}", "/apis/{group}/{version}"} <= set(paths)
+    one = paths["/api/v1/namespaces/{namespace}/pods/{name}"]
+    assert set(one) == {"parameters", "get", "post", "put", "patch", "delete"}
 
 
 def test_reports_of_long_lists_stay_small() -> None:
