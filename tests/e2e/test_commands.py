@@ -105,10 +105,12 @@ def test_logs_previous_tail_since_and_follow(agent: Agent) -> None:
     assert agent.cli("logs", "talk", "--previous", check=False).returncode == 1
     stamped = agent.cli("logs", "talk", "--timestamps", "--tail", "1").stdout
     assert stamped[:2] == "20"
-    follow = agent.spawn("logs", "-f", "talk", "--tail", "0")
+    follow = agent.spawn("logs", "-f", "talk", "--tail", "1")
+    lines = Lines(follow)
     try:
+        assert lines.with_text("")  # it follows from here
         agent.inside("talk", "touch", "/tmp/say")
-        assert Lines(follow).with_text("later") == "later"
+        assert lines.with_text("later") == "later"
     finally:
         end(follow)
     agent.inside("talk", "touch", "/tmp/end")

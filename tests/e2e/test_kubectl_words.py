@@ -68,11 +68,11 @@ def test_a_watch_shows_each_change(agent: Agent) -> None:
     )
     lines = Lines(watch)
     try:
-        assert lines.with_text("web-n1").split()[1] == "0/1"
+        assert lines.with_text("web-n1", 60).split()[1] == "0/1"
         agent.inside("web", "touch", "/tmp/ok")
-        assert lines.with_text("1/1").split()[0] == "web-n1"
+        assert lines.with_text("1/1", 60).split()[0] == "web-n1"
         agent.remove("web")
-        assert lines.with_text("Terminating").split()[0] == "web-n1"
+        assert lines.with_text("Terminating", 60).split()[0] == "web-n1"
     finally:
         end(watch)
 
@@ -94,17 +94,19 @@ def test_logs_in_every_way(agent: Agent) -> None:
     assert kubectl("logs", "talk-n1", "-c", "app", "--limit-bytes=3").stdout == "fir"
     assert kubectl("logs", "talk-n1", "-c", "app", "--timestamps").stdout[:2] == "20"
     assert "previous terminated container" in kubectl("logs", "talk-n1", "-c", "app", "--previous", check=False).stderr
-    words = ["kubectl", "logs", "-f", "talk-n1", "-c", "app", "--tail=0"]
+    words = ["kubectl", "logs", "-f", "talk-n1", "-c", "app", "--tail=1"]
     follow = subprocess.Popen(words, env=kubectl.environment, stdout=subprocess.PIPE, text=True)
-    agent.inside("talk", "touch", "/tmp/say")
+    lines = Lines(follow)
     try:
-        assert Lines(follow).with_text("later") == "later"
+        assert lines.with_text("first", 60) == "first"  # it follows from here
+        agent.inside("talk", "touch", "/tmp/say")
+        assert lines.with_text("later", 60) == "later"
         agent.inside("talk", "touch", "/tmp/end")
-        assert follow.wait(30) == 0  # the instance has ended, and with it what was followed
+        assert follow.wait(60) == 0  # the instance has ended, and with it what was followed
     finally:
         follow.kill()
         follow.communicate()
-    agent.wait("a restart", lambda: agent.restarts("talk") >= 1 and agent.running_id("talk"))
+    agent.wait("a restart", lambda: agent.restarts("talk") >= 1 and agent.running_id("talk"), 60)
     assert kubectl("logs", "talk-n1", "-c", "app", "--previous").stdout == "first\nlater\n"
 
 
@@ -212,6 +214,7 @@ def test_edit_label_annotate_and_patch(agent: Agent) -> None:
     assert now["metadata"]["labels"] == {"app": "changed", "more": "z"}
     assert now["metadata"]["annotations"]["note"] == "y"
     kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
-    assert kubectl("exec", "web", "--", "sh", "-c", "echo $A").stdout == "b\n"
+    ask = ("exec", "web", "--", "sh", "-c", "echo $A")
+    agent.wait("the new one", lambda: kubectl(*ask, check=False).stdout == "b\n", 90)
     assert kubectl("delete", "-f", str(file), "--now").stdout == 'pod "web" deleted\n'
     kubectl("wait", "--for=delete", "pod/web", "--timeout=30s")
