@@ -12,6 +12,7 @@ import struct
 import subprocess
 import termios
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -210,11 +211,16 @@ def test_edit_label_annotate_and_patch(agent: Agent) -> None:
     step = '[{"op":"remove","path":"/metadata/labels/tier"}]'
     assert kubectl("patch", "pod", "web", "--type=json", "-p", step).stdout == "pod/web patched\n"
     kubectl("patch", "pod", "web", "--type=merge", "-p", '{"metadata":{"labels":{"more":"z"}}}')
-    now = json.loads(kubectl("get", "pod", "web", "-o", "json").stdout)
-    assert now["metadata"]["labels"] == {"app": "changed", "more": "z"}
-    assert now["metadata"]["annotations"]["note"] == "y"
+    # A changed spec is another pod; what is read is the old one until its worker has come to that.
+    wanted = {"app": "changed", "more": "z"}
+    agent.wait("the last change", lambda: _metadata(kubectl)["labels"] == wanted, 90)
+    assert _metadata(kubectl)["annotations"]["note"] == "y"
     kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
     ask = ("exec", "web", "--", "sh", "-c", "echo $A")
     agent.wait("the new one", lambda: kubectl(*ask, check=False).stdout == "b\n", 90)
     assert kubectl("delete", "-f", str(file), "--now").stdout == 'pod "web" deleted\n'
     kubectl("wait", "--for=delete", "pod/web", "--timeout=30s")
+
+
+def _metadata(kubectl: Kubectl) -> Any:
+    return json.loads(kubectl("get", "pod", "web", "-o", "json").stdout)["metadata"]
