@@ -100,6 +100,7 @@ class _Main:
             (engine.prober.start, engine.prober.stop),
             (engine.hooks.start, engine.hooks.stop),
             (engine.puller.start, engine.puller.stop),
+            (engine.sweeper.start, engine.sweeper.stop),
             (engine.observer.start, engine.observer.stop),
             (self._a.rotator.start, self._a.rotator.stop),
             *((s.start, s.stop) for s in self._a.sources.all),

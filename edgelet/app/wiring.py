@@ -15,6 +15,7 @@ from ..adapters.exits import CONMON_DIED, ExitWatcher
 from ..adapters.files import FileSource
 from ..adapters.logs import last_words
 from ..adapters.logs.rotation import LogRotator, Policy
+from ..adapters.netleft import Facts, Sweeper
 from ..adapters.probe_results import ProbeResults
 from ..adapters.runtime_exec import OciExec
 from ..adapters.submitted import Submitted
@@ -118,6 +119,7 @@ class Engine:
     hooks: Hooks
     runner: OciExec
     states: States
+    sweeper: Sweeper
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,7 @@ class Agent:
 def build(settings: config.Settings) -> Agent:
     """Everything wired. Raises errors.StateError when the state directory cannot be used."""
     base = _base(settings)
-    engine = _engine(base, _order(settings))
+    engine = _engine(base, _order(settings), _sweeper(base))
     sources = _sources(base, engine.director)
     rotator = LogRotator(
         base.clock,
@@ -202,7 +204,7 @@ def _warner(events: EventRing) -> Callable[[PodKey, str], None]:
     return warn
 
 
-def _engine(base: Base, order: tuple[str, ...]) -> Engine:
+def _engine(base: Base, order: tuple[str, ...], sweeper: Sweeper) -> Engine:
     workers = Workers(base.clock, base.beat.fatal)
     late: list[Director] = []
 
@@ -213,6 +215,7 @@ def _engine(base: Base, order: tuple[str, ...]) -> Engine:
     def exited(container_id: str, code: int | None, how: str) -> None:
         if how == CONMON_DIED:
             orphans.tell(observer, base.events, container_id)
+            sweeper.suspect()
         observer.exited(container_id, code, how)
 
     exits = ExitWatcher(exited, fatal=base.beat.fatal)
@@ -222,7 +225,7 @@ def _engine(base: Base, order: tuple[str, ...]) -> Engine:
         base.clock,
         exits,
         wake,
-        lambda: _listed(late[0], base, states),
+        lambda: _listed(late[0], base, states, sweeper),
         base.beat.fatal,
         last_words.read,
     )
@@ -250,7 +253,21 @@ def _engine(base: Base, order: tuple[str, ...]) -> Engine:
     )
     holds = HoldFile(os.path.join(base.settings.root_dir, "holds"))
     late.append(Director(order, workers, observer, base.events, holds, base.node.name))
-    return Engine(workers, exits, observer, late[0], puller, prober, hooks, runner, states)
+    return Engine(workers, exits, observer, late[0], puller, prober, hooks, runner, states, sweeper)
+
+
+def _sweeper(base: Base) -> Sweeper:
+    def facts() -> Facts:
+        known = base.runtime.networks()
+        return Facts(known.containers, known.named, known.subnets)
+
+    def told(what: str) -> None:
+        message = f"removed what a Podman that was killed had left: {what}"
+        base.events.event(ports.EventRef(PodKey("", base.node.name), base.node.name), "Warning", "Repaired", message)
+
+    sweeper = Sweeper(facts, told)
+    base.service.died = sweeper.suspect
+    return sweeper
 
 
 def _states(base: Base) -> States:
@@ -261,8 +278,9 @@ def _states(base: Base) -> States:
     return States(store, loaded.entries, base.boot_id)
 
 
-def _listed(director: Director, base: Base, states: States) -> None:
+def _listed(director: Director, base: Base, states: States, sweeper: Sweeper) -> None:
     """After each full list: let wishes out, and take leftovers away."""
+    sweeper.suspect()
     director.open()
     wanted, running = director.wanted(), director.running()
     known = base.data.uids() | states.uids()

@@ -21,7 +21,7 @@ from ...model.layout import Layout
 from ...model.observed import Bind, Image, ObservedContainer, ObservedPod, State
 from ...model.pod import Container, Pod, PodKey
 from ...ports import Clock
-from . import api, images, seen, spec
+from . import api, images, networks, seen, spec
 from .times import Times
 
 log = logging.getLogger(__name__)
@@ -76,6 +76,10 @@ class Podman:
     def version(self) -> str:
         """Podman's version, "" until it has answered once."""
         return self._api.version
+
+    def networks(self) -> networks.Known:
+        """What Podman knows of networks, to find what it has forgotten. Raises errors.RuntimeFailure."""
+        return networks.known(self._api, self._network)
 
     # ---- ports.Runtime ----------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ import socket as sockets
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,6 +100,8 @@ class Service:
         self._last_end = 0.0
         self._stopped = False
         self._state = _State()
+        self.died: Callable[[], None] = lambda: None
+        """Told, from any thread, that a service of ours has ended in the middle of its work; must be cheap."""
 
     # ---- Connection -------------------------------------------------------------------------
 
@@ -214,6 +216,7 @@ class Service:
         self._state.deaths += 1
         self._state.last_error = f"the Podman service ended (exit status {code}): {self._stderr()}"
         log.warning("%s; it is started again", self._state.last_error)
+        self.died()
         return False
 
     def _start(self) -> None:
@@ -279,6 +282,7 @@ class Service:
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
+            self.died()
 
     def _cut_stderr(self) -> None:
         """What Podman has to say is for the next error message: it does not pile up in memory (/run)."""

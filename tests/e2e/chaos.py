@@ -1,0 +1,386 @@
+"""Random trouble for one agent and its pods, and what must be true whenever the trouble is over.
+
+    python -m tests.e2e.chaos --seconds 120 --seed 7 [--state FILE]
+
+Runs in a mount and network namespace of its own (see `tests.support.net_left`), so that every network
+namespace, veth, lease and rule there belongs to it.  Round N of a seed always draws the same
+troubles, so a find can be repeated: `--first N --rounds 1`.  Each round begins and ends settled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import http.client
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.agent import Agent, end_services, inspect
+from tests.e2e.manifests import SERVE, container, env, exec_probe, mount, pod
+from tests.support import net_left
+from tests.support.podman_env import PodmanEnv
+
+Json = dict[str, Any]
+
+SETTLE = 240.0
+"""Seconds until all is as it should be: several failures in a row are answered with growing patience."""
+LEFT = float(os.environ.get("H6_LEFT", "240"))
+"""Seconds until what a killed Podman left is gone, at the end of all."""
+PART = 2400.0
+"""Seconds after which a long run ends a part."""
+
+
+def web(name: str, version: int) -> Json:
+    """A pod with a network of its own, a host port, an init container and probes."""
+    ready = container("app", readinessProbe=exec_probe("true"), ports=[{"containerPort": 80, "hostPort": 18080}])
+    return pod(name, _v(ready, version), container("side"), initContainers=[container("init", "true")])
+
+
+def plain(name: str, version: int) -> Json:
+    """One container in a network of its own, with a preStop hook."""
+    hook = {"preStop": {"exec": {"command": ["true"]}}}
+    return pod(name, _v(container(lifecycle=hook), version))
+
+
+def memory(name: str, version: int) -> Json:
+    """Volumes on the disk and in memory."""
+    volumes = [{"name": "d", "emptyDir": {}}, {"name": "m", "emptyDir": {"medium": "Memory"}}]
+    mounts = [mount("d", "/d"), mount("m", "/m")]
+    return pod(name, _v(container(volumeMounts=mounts), version), volumes=volumes)
+
+
+def host(name: str, version: int) -> Json:
+    """No infra container, the host's network."""
+    return pod(name, _v(container(), version), hostNetwork=True)
+
+
+def stubborn(name: str, version: int) -> Json:
+    """Ends by SIGKILL only."""
+    return pod(name, _v({**container(), "command": ["sh", "-c", f"trap '' TERM; {SERVE}"]}, version))
+
+
+def job(name: str, version: int) -> Json:
+    """Runs to its end once."""
+    return pod(name, _v(container(script="true"), version), restartPolicy="Never")
+
+
+KINDS: dict[str, Callable[[str, int], Json]] = {
+    "web": web, "plain": plain, "memory": memory, "host": host, "stubborn": stubborn, "job": job
+}  # fmt: skip
+
+
+def _v(made: Json, version: int) -> Json:
+    return {**made, "env": env(VERSION=str(version))}
+
+
+@dataclass
+class Chaos:
+    """One run: `wanted` is the version by pod; `touched` are the pods that this round has given a cause to restart."""
+
+    agent: Agent
+    chance: random.Random
+    wanted: dict[str, int] = field(default_factory=dict)
+    version: int = 0
+    touched: set[str] = field(default_factory=set)
+    edited: set[str] = field(default_factory=set)
+    story: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    before: dict[str, Any] = field(default_factory=dict)
+
+    # -- trouble ------------------------------------------------------------------------------------
+
+    def edit(self) -> None:
+        """A new version, or a pod that is not there now."""
+        name = self.chance.choice(sorted(KINDS))
+        self.version += 1
+        self._touch(name, edited=True)
+        self.wanted[name] = self.version
+        self.agent.write(KINDS[name](name, self.version), name=name)
+        self._note(f"edit {name} to {self.version}")
+
+    def delete(self) -> None:
+        """A manifest goes."""
+        if (name := self._some()) is None:
+            return
+        self._touch(name, edited=True)
+        del self.wanted[name]
+        self.agent.remove(name)
+        self._note(f"delete {name}")
+
+    def away_and_back(self) -> None:
+        """A manifest goes and comes back, as an editor or a script does it."""
+        if (name := self._some()) is None:
+            return
+        file, aside = self.agent.manifests / f"{name}.yaml", self.agent.directory / "aside"
+        pause = self.chance.choice((0.0, 0.3, 1.0, 3.0)) * self.chance.random()
+        self._touch(name, edited=True)
+        self._note(f"move {name} away for {pause:.2f} s")
+        file.rename(aside)
+        time.sleep(pause)
+        aside.rename(file)
+
+    def kill_container(self) -> None:
+        """A container's process dies."""
+        self._murder("container", lambda c: not c.get("IsInfra"), lambda c: int(c["State"]["Pid"]))
+
+    def kill_infra(self) -> None:
+        """An infra container's process dies."""
+        self._murder("infra", lambda c: bool(c.get("IsInfra")), lambda c: int(c["State"]["Pid"]))
+
+    def kill_conmon(self) -> None:
+        """A monitor dies: of a container, or of an infra container."""
+        self._murder("conmon", lambda c: True, lambda c: int(Path(c["ConmonPidFile"]).read_text()))
+
+    def kill_agent(self) -> None:
+        """kill -9, and a new one a moment later."""
+        self._note("kill the agent")
+        self.agent.kill()
+        time.sleep(self.chance.random() * self.chance.choice((0.1, 2.0)))
+        self.agent.start(wait=False)
+
+    def kill_service(self) -> None:
+        """SIGKILL for the Podman service in the middle of what an edit makes it do, some times in a row."""
+        for _ in range(self.chance.choice((1, 1, 2, 4))):
+            if self.chance.random() < 0.7:
+                self.edit()
+            time.sleep(self.chance.random() * 0.8)
+            end_services(self.agent.run_dir)
+            self._note("kill the service")
+
+    def restart(self) -> None:
+        """A person restarts a pod."""
+        if (name := self._some()) is None or not self.agent.running:
+            return
+        self._touch(name, edited=True)
+        self.agent.cli("restart", name, check=False)
+        self._note(f"restart {name}")
+
+    TROUBLES = (
+        (edit, 5), (delete, 2), (away_and_back, 3), (kill_container, 4), (kill_infra, 2), (kill_conmon, 3),
+        (kill_agent, 3), (kill_service, 4), (restart, 1),
+    )  # fmt: skip
+
+    def _some(self) -> str | None:
+        return self.chance.choice(sorted(self.wanted)) if self.wanted else None
+
+    def _touch(self, name: str, edited: bool = False) -> None:
+        self.touched.add(name)
+        if edited:
+            self.edited.add(name)
+
+    def _note(self, what: str) -> None:
+        self.counts[what.partition(" ")[0]] += 1
+        self.story.append(f"{time.strftime('%H:%M:%S')} {what}")
+
+    def _murder(self, what: str, which: Callable[[Json], bool], pid_of: Callable[[Json], int]) -> None:
+        """Kill a process of a random container that Podman says is running."""
+        made = sorted(self._all(), key=lambda c: str(c["Name"]))
+        self.chance.shuffle(made)
+        for one in made:
+            if one["State"]["Status"] != "running" or not which(one):
+                continue
+            with contextlib.suppress(OSError, ValueError):
+                pid = pid_of(one)
+                if pid <= 0:
+                    continue
+                name = self._pod_of(one)
+                self._touch(name)
+                self._note(f"{what} of {one['Name']} killed")
+                os.kill(pid, signal.SIGKILL)
+                return
+
+    def _all(self) -> list[Json]:
+        """`podman inspect` of every container, infra too; patient with a machine that is busy."""
+        end = time.monotonic() + SETTLE
+        while True:
+            try:
+                return [c for r in self.agent.rows("containers") for c in inspect(self.agent.env, r["Id"])]
+            except TimeoutError:
+                if time.monotonic() > end:
+                    raise
+
+    def _pod_of(self, made: Json) -> str:
+        """The short name of the pod of a container."""
+        said = made["Config"]["Labels"] or {}
+        name = said.get("io.kubernetes.pod.name") or str(made["Name"]).partition("_")[0]
+        return str(name).partition("-n1")[0]
+
+    # -- a round --------------------------------------------------------------------------------------
+
+    def round(self) -> None:
+        """Some troubles at random moments, then quiet until all is as wanted."""
+        self.touched.clear()
+        self.edited.clear()
+        self.story.clear()
+        kinds = [t for t, weight in self.TROUBLES for _ in range(weight)]
+        for _ in range(self.chance.randint(1, 8)):
+            self.chance.choice(kinds)(self)
+            time.sleep(self.chance.choice((0.0, 0.2, 1.0)) * self.chance.random())
+        self.settle()
+        self.compare()
+
+    def settle(self) -> None:
+        """Until desired = running; a container that waits for its back-off is edited, as a person would."""
+        if not self.agent.running:
+            self.agent.start(wait=False)
+        end = time.monotonic() + SETTLE
+        while wrong := self.wrong():
+            if time.monotonic() > end:
+                raise AssertionError(f"not settled: {wrong}")
+            time.sleep(0.3)
+            self._end_back_off()
+
+    def _end_back_off(self) -> None:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            for name in sorted(self.wanted):
+                waits = [c for c in ("app", "side", "init") if self.agent.waiting(name, c) == "CrashLoopBackOff"]
+                if waits and name not in self.edited:
+                    self._touch(name, edited=True)
+                    self.agent.cli("restart", name, check=False)
+
+    def wrong(self) -> str:
+        """What is not yet as wanted, "" = nothing."""
+        try:
+            shown = {n: self._shown(p) for n, p in self.agent.pods().items()}
+            in_podman = self._wrong_in_podman()
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            return f"no answer: {error}"
+        wanted = {n: ("Succeeded" if n == "job" else "Running", n != "job", v) for n, v in self.wanted.items()}
+        if shown != wanted:
+            return f"shown {shown}, wanted {wanted}"
+        return in_podman
+
+    def _shown(self, found: Json) -> tuple[str, bool, int]:
+        ready = {c["type"]: c["status"] for c in found["status"].get("conditions") or []}.get("Ready") == "True"
+        said = found["spec"]["containers"][0].get("env") or [{}]
+        return found["status"].get("phase", ""), ready, int(said[0].get("value", -1))
+
+    def _wrong_in_podman(self) -> str:
+        """Podman's own words about pods and containers."""
+        pods = sorted(r["Name"].partition("-n1")[0] for r in self.agent.rows("pods"))
+        if pods != sorted(self.wanted):
+            return f"Podman has pods {pods}, wanted {sorted(self.wanted)}"
+        made = [c for c in self._all() if not c.get("IsInfra")]
+        running = sorted((self._pod_of(c), self._name_of(c)) for c in made if c["State"]["Running"])
+        should = sorted((n, c["name"]) for n in self.wanted if n != "job" for c in KINDS[n](n, 0)["spec"]["containers"])
+        if running != should:
+            return f"Podman runs {running}, wanted {should}"
+        old = [c["Name"] for c in made if self._version(c) not in (None, self.wanted.get(self._pod_of(c)))]
+        return f"of another version: {old}" if old else ""
+
+    def _name_of(self, made: Json) -> str:
+        return str((made["Config"]["Labels"] or {}).get("io.kubernetes.container.name", ""))
+
+    def _version(self, made: Json) -> int | None:
+        found = [e.partition("=")[2] for e in made["Config"]["Env"] if e.startswith("VERSION=")]
+        return int(found[0]) if found else None
+
+    def compare(self) -> None:
+        """Nothing that this round gave no cause has been restarted."""
+        now = self.identity()
+        for name, before in self.before.items():
+            if name not in self.touched:
+                assert now.get(name) == before, f"{name} was restarted without a cause: {before} -> {now.get(name)}"
+        self.before = now
+
+    def identity(self) -> dict[str, Any]:
+        """By pod: what must not change while nobody touches it."""
+        found: dict[str, Any] = {}
+        for made in self._all():
+            if made.get("IsInfra") or made["State"]["Running"]:
+                key = (made["Id"][:12], made["State"]["StartedAt"], made["State"]["Pid"])
+                found.setdefault(self._pod_of(made), []).append(key)
+        return {name: sorted(rows) for name, rows in found.items()}
+
+    # -- the end ----------------------------------------------------------------------------------------
+
+    def end(self) -> list[str]:
+        """Take everything away through the agent; what is left then."""
+        for path in self.agent.manifests.iterdir():
+            path.unlink()
+        self.wanted.clear()
+        self.settle()
+        end = time.monotonic() + LEFT
+        while (left := self.left()) and time.monotonic() < end:
+            time.sleep(1)
+        assert self.agent.stop() == 0, "the agent did not end in good order"
+        return left
+
+    def left(self) -> list[str]:
+        """Anything of any pod that is still on the machine."""
+        agent, storage = self.agent, self.agent.env.storage
+        inside = [f"container of the storage {line}" for line in agent.podman("ps", "-aq", "--external").split()]
+        logs = [f"log directory {p}" for p in agent.logs.glob("*")] if agent.logs.exists() else []
+        data = [f"data {p}" for p in (agent.root / "pods").glob("*")]
+        below = Path("/proc/self/mountinfo").read_text().splitlines()
+        mounts = [line.split()[4] for line in below if f" {storage.root}/" in line and "/merged" in line]
+        return [*agent.leftovers(), *net_left.found(), *inside, *logs, *data, *(f"mount {m}" for m in mounts)]
+
+
+def rounds(chaos: Chaos, seed: int, first: int, count: int, seconds: float, state: Path | None) -> int:
+    """Play until the time or the rounds are over; the number of the next round."""
+    number, begin = first, time.monotonic()
+    while number < first + count and time.monotonic() - begin < min(seconds, PART):
+        chaos.chance = random.Random(seed * 1_000_003 + number)
+        try:
+            chaos.round()
+        except AssertionError as error:
+            print(f"seed {seed}, round {number}: {error}", *chaos.story, sep="\n  ", flush=True)
+            raise
+        number += 1
+        if state is not None:
+            state.write_text(f"{seed} {number} {_spent(state) + time.monotonic() - begin:.0f}")
+    return number
+
+
+def _spent(state: Path) -> float:
+    return 0.0
+
+
+@contextlib.contextmanager
+def _agent(directory: str) -> Iterator[Agent]:
+    podman = PodmanEnv(directory, idle=600.0)
+    place = Path(tempfile.mkdtemp(prefix="edge-chaos-"))
+    agent = Agent(podman, place)
+    try:
+        yield agent
+    finally:
+        agent.force()
+        podman.close()
+
+
+def main(words: list[str]) -> int:
+    """See the module."""
+    parser = argparse.ArgumentParser(prog="chaos")
+    parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=10**9)
+    parser.add_argument("--state", type=Path)
+    given = parser.parse_args(words)
+    net_left.private()
+    print(f"seed {given.seed}", flush=True)
+    with _agent(tempfile.mkdtemp(prefix="edge-")) as agent:
+        chaos = Chaos(agent, random.Random(given.seed))
+        agent.start()
+        try:
+            last = rounds(chaos, given.seed, given.first, given.rounds, given.seconds, given.state)
+            left = chaos.end()
+        except AssertionError as error:
+            print(agent.log_text()[-20000:], error, sep="\n")
+            return 1
+    print(f"rounds {given.first} to {last}", chaos.counts, *left, sep="\n  ")
+    return 1 if left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
