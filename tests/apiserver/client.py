@@ -63,6 +63,15 @@ class Client:
         finally:
             connection.close()
 
+    def stream(self, path: str) -> list[Json]:
+        """The events of a watch, until it ends."""
+        connection = http.client.HTTPSConnection(self._host, self._port, timeout=30, context=self._context)
+        try:
+            connection.request("GET", path)
+            return [json.loads(line) for line in connection.getresponse().read().splitlines()]
+        finally:
+            connection.close()
+
     def get(self, path: str) -> Answer:
         """GET."""
         return self.send("GET", path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from . import signing
 from .answers import forbidden, not_found
 from .identity import NODE_NAMESPACE, User
 from .kinds import Call
@@ -69,6 +70,8 @@ def create(user: User, call: Call, item: Json, store: Store) -> None:
         taints = item.setdefault("spec", {}).setdefault("taints", [])
         if not any(t.get("key") == NOT_READY["key"] and t.get("effect") == NOT_READY["effect"] for t in taints):
             taints.append(dict(NOT_READY))
+    if plural == signing.PLURAL and user.node:
+        _refuse(call, name, signing.refusal(user.node, item))
     if plural == "leases" and user.node and (name != user.node or call.namespace != NODE_NAMESPACE):
         _refuse(call, name, "can only access node lease with the same name as the requesting node")
 
@@ -124,7 +127,7 @@ def _owner(node: str, owners: list[Json], store: Store) -> str:
         return f"{can_only} a controller owner reference set to itself"
     if owner.get("blockOwnerDeletion"):
         return f'node "{node}" must not set blockOwnerDeletion on an owner reference'
-    live = store.get(("nodes", "", node))
+    live = store.known(("nodes", "", node))
     if live is None:
         raise not_found("nodes", node)
     uid, given = live["metadata"]["uid"], owner.get("uid")

@@ -99,7 +99,7 @@ def _pods(node: str, call: Call, store: Store) -> str | None:
     name = call.name or call.fields().get("metadata.name", "")
     if not name:
         return "can only list/watch pods with spec.nodeName field selector"
-    pod = store.get(("pods", call.namespace, name))
+    pod = store.known(("pods", call.namespace, name))
     return None if pod and pod.get("spec", {}).get("nodeName") == node else _unrelated(node)
 
 

@@ -64,21 +64,18 @@ class Call:
         return f"{self.resource.plural}/{self.sub}" if self.sub else self.resource.plural
 
     def fields(self) -> dict[str, str]:
-        """The field selector. Raises Refusal for one that makes no sense."""
-        return _equalities(self.query.get("fieldSelector", ""))
-
-    def labels(self) -> dict[str, str]:
-        """The label selector, equalities only."""
-        return _equalities(self.query.get("labelSelector", ""))
+        """What the field selector wants to be equal. Raises Refusal for one that makes no sense."""
+        return {name: value for name, equal, value in comparisons(self.query.get("fieldSelector", "")) if equal}
 
 
-def _equalities(text: str) -> dict[str, str]:
-    found = {}
+def comparisons(text: str) -> list[tuple[str, bool, str]]:
+    """A selector as (name, whether equal, value); sets are not known here. Raises Refusal (400)."""
+    found = []
     for part in filter(None, text.split(",")):
         name, sign, value = part.replace("==", "=").partition("=")
-        if not sign or name.endswith("!"):
+        if not sign:
             raise bad_request(f"this server knows no selector {part!r}")
-        found[name] = value
+        found.append((name.removesuffix("!"), not name.endswith("!"), value))
     return found
 
 

@@ -21,6 +21,7 @@ from . import kinds
 from .answers import Refusal
 from .faults import Faults
 from .identity import NODE_PREFIX, User
+from .signing import Signer
 from .store import Store
 from .traffic import Traffic
 from .transport import Transport
@@ -28,6 +29,8 @@ from .verbs import Verbs
 
 Json = dict[str, Any]
 ADMIN = User("admin", frozenset({"system:masters"}))
+LAG = 0.05
+"""Seconds until the authorizer knows of a new or removed object; a busy real server takes as long."""
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
@@ -43,8 +46,10 @@ class FakeServer:
         self.violations: list[str] = []
         self.tokens: dict[str, User] = {}
         self.store = Store()
-        self.verbs = Verbs(self.store, self.violations)
+        self.store.lag = LAG
         self.authority = Authority(self.directory / "ca", "fake-ca")
+        self.signer = Signer(self.directory, self.authority, self.store)
+        self.verbs = Verbs(self.store, self.violations, self.signer)
         self.issuers = {"fake-ca"}
         pair = self.authority.issue("fake-api", "IP:127.0.0.1,DNS:localhost,DNS:kubernetes")
         self._transport = Transport(self, pair, self.authority.ca)
@@ -118,7 +123,7 @@ class FakeServer:
         return self._do("DELETE", path, options or None)
 
     def _do(self, method: str, path: str, body: Json | None = None, kind: str = "application/json") -> Json:
-        aside = Verbs(self.store, [])
+        aside = Verbs(self.store, [], self.signer)
         data = b"" if body is None else json.dumps(body).encode()
         return aside.run(ADMIN, kinds.parse(method, path), data, kind)[1]
 

@@ -24,7 +24,10 @@ def now() -> str:
 
 
 class Store:
-    """Everything given out is a copy; `changed` is notified at every change, and held for read-change-write."""
+    """Everything given out is a copy; `changed` is notified at every change, and held for read-change-write.
+
+    `lag` = seconds until authorizer and admission know of a change, as they read a cache.
+    """
 
     def __init__(self) -> None:
         self.changed = threading.Condition(threading.RLock())
@@ -32,12 +35,24 @@ class Store:
         self._objects: dict[Key, Json] = {}
         self._history: collections.deque[tuple[int, str, Key, Json]] = collections.deque(maxlen=HISTORY)
         self.first_revision = 100
+        self.lag = 0.0
+        self._added: dict[Key, float] = {}
+        self._removed: dict[Key, tuple[float, Json]] = {}
 
     def get(self, key: Key) -> Json | None:
         """The object, or None."""
         with self.changed:
             found = self._objects.get(key)
             return copy.deepcopy(found)
+
+    def known(self, key: Key) -> Json | None:
+        """The same, as far as authorizer and admission know: they learn of new and of removed objects `lag` later."""
+        with self.changed:
+            then = time.monotonic() - self.lag
+            if key in self._objects and self._added[key] <= then:
+                return self.get(key)
+            ended, last = self._removed.get(key, (0.0, {}))
+            return copy.deepcopy(last) if ended > then else None
 
     def items(self, plural: str, namespace: str = "") -> list[Json]:
         """All of a resource, by namespace and name; of one namespace if given."""
@@ -71,7 +86,10 @@ class Store:
         self.revision += 1
         item["metadata"]["resourceVersion"] = str(self.revision)
         kept = copy.deepcopy(item)
+        if kind == "ADDED":
+            self._added[key] = time.monotonic()
         if kind == "DELETED":
+            self._removed[key] = time.monotonic(), kept
             del self._objects[key]
         else:
             self._objects[key] = kept

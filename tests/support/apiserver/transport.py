@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.support.certificates import Pair
 
-from . import identity, kinds
+from . import discovery, identity, kinds
 from .answers import Refusal, gone, unauthorized
 from .faults import REASONS, Rule
 from .identity import ANONYMOUS, User
@@ -28,7 +28,6 @@ NO_CHECK_TIME = 0x200000
 """OpenSSL: a certificate that has ended is the server's business (401), not a failed handshake."""
 BOOKMARK = 5.0
 """Seconds between two looks of a watch for its own end."""
-VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.2", "platform": "linux/amd64"}
 
 
 class Cut(Exception):
@@ -150,34 +149,40 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if self._plain():
             return
-        user, call, code = None, None, 0
+        user, call = None, None
         try:
             call = kinds.parse(self.command, self.path)
             user = self._user()
-            code = self._serve(owner, user, call, body)
+            self._serve(owner, user, call, body)
         except Refusal as refusal:
-            code = refusal.code
+            self._note(user, call, refusal.code)
             self._refuse(refusal)
-        finally:
-            name = user.name if user else ""
-            if call:
-                owner.requests.note(name, call.verb, call.target, call.namespace, call.name, code)
-            else:
-                owner.requests.note(name, self.command, self.path, "", "", code)
+        except Cut:
+            self._note(user, call, 0)
+            raise
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = _all
 
-    def _serve(self, owner: FakeServer, user: User | None, call: Call, body: bytes) -> int:
+    def _note(self, user: User | None, call: Call | None, code: int) -> None:
+        """Counted before the answer goes out: who has the answer finds it counted."""
+        note, name = self.server.transport.owner.requests.note, user.name if user else ""
+        if call:
+            note(name, call.verb, call.target, call.namespace, call.name, code)
+        else:
+            note(name, self.command, self.path, "", "", code)
+
+    def _serve(self, owner: FakeServer, user: User | None, call: Call, body: bytes) -> None:
         rule = owner.faults.find(call.verb, call.target)
         if rule:
             self._act(rule)
         if call.verb == "watch":
-            return self._watch(owner, user, call)
+            self._watch(owner, user, call)
+            return
         code, item = owner.verbs.run(user, call, body, self.headers.get("Content-Type", "").partition(";")[0].strip())
         if rule and rule.action == "cut_answer":
             raise Cut
+        self._note(user, call, code)
         self._send(code, item, half=bool(rule and rule.action == "cut_half"))
-        return code
 
     def _act(self, rule: Rule) -> None:
         transport = self.server.transport
@@ -211,8 +216,8 @@ class _Handler(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         if path in ("/healthz", "/livez", "/readyz"):
             self._bytes(200, b"ok", "text/plain")
-        elif path == "/version":
-            self._send(200, VERSION)
+        elif (found := discovery.plain(path)) is not None:
+            self._send(200, found)
         else:
             return False
         return True
@@ -232,18 +237,18 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data[: len(data) // 2] if half else data)
-        if half:
-            raise Cut
+        self.close_connection = self.close_connection or half
 
     # ---- watches --------------------------------------------------------------------------------
 
-    def _watch(self, owner: FakeServer, user: User | None, call: Call) -> int:
+    def _watch(self, owner: FakeServer, user: User | None, call: Call) -> None:
         if user is None:
             raise unauthorized()
         owner.verbs.allow(user, call)
         store, stopping = owner.store, self.server.transport.stopping
         revision = int(call.query.get("resourceVersion") or 0)
         ends = time.monotonic() + float(call.query.get("timeoutSeconds") or 1800)
+        self._note(user, call, 200)
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Transfer-Encoding", "chunked")
@@ -266,7 +271,6 @@ class _Handler(BaseHTTPRequestHandler):
                     store.changed.wait(min(BOOKMARK, max(ends - time.monotonic(), 0.01)))
         self.wfile.write(b"0\r\n\r\n")
         self.close_connection = True
-        return 200
 
     def _event(self, kind: str, item: Any, call: Call) -> None:
         if call.namespace in ("", item["metadata"].get("namespace", "")) and selected(item, call):

@@ -12,11 +12,11 @@ import yaml
 from edgelet.adapters.server import patches
 from edgelet.model import check
 
-from . import admission, others, pods
+from . import admission, others, pods, signing
 from .answers import Refusal, bad_request, conflict, exists, invalid, modified, not_found, success, unauthorized
 from .answers import forbidden as refused
 from .identity import User, refusal, told
-from .kinds import Call
+from .kinds import Call, comparisons
 from .schema import Look
 from .store import Key, Store
 
@@ -38,9 +38,10 @@ _CHECKS: dict[str, Callable[[Json], Iterator[pods.Cause]]] = {
 class Verbs:
     """The resources of one server. `violations` gets a line for all that a careful client would not send."""
 
-    def __init__(self, store: Store, violations: list[str]) -> None:
+    def __init__(self, store: Store, violations: list[str], signer: signing.Signer) -> None:
         self.store = store
         self._violations = violations
+        self._signer = signer
 
     def run(self, user: User | None, call: Call, body: bytes, kind: str) -> tuple[int, Json]:
         """Code and object of the answer. Raises Refusal."""
@@ -138,7 +139,10 @@ class Verbs:
                 going = "deletionTimestamp" in old["metadata"]
                 why = f'object is being deleted: {resource.plural} "{name}" already exists' if going else ""
                 raise exists(resource.plural, name, resource.group) if not why else _going(call, name, why)
-            return self.store.add(self._key(call, name), item)
+            made = self.store.add(self._key(call, name), item)
+            if resource.plural == signing.PLURAL:
+                self._signer.created(made)
+            return made
 
     def _right(self, call: Call, name: str, causes: list[pods.Cause]) -> None:
         if causes:
@@ -300,8 +304,10 @@ def _patched(old: Json, change: Any, kind: str) -> Json:
 def selected(item: Json, call: Call) -> bool:
     """Whether the item is one that the selectors of the query mean."""
     labels = item["metadata"].get("labels", {})
-    return all(labels.get(k) == v for k, v in call.labels().items()) and all(
-        _field(item, name) == value for name, value in call.fields().items()
+    by_label = comparisons(call.query.get("labelSelector", ""))
+    by_field = comparisons(call.query.get("fieldSelector", ""))
+    return all((labels.get(name) == value) == equal for name, equal, value in by_label) and all(
+        (_field(item, name) == value) == equal for name, equal, value in by_field
     )
 
 
