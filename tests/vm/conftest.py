@@ -54,25 +54,62 @@ def vm_package() -> bytes:
     return Path(path).read_bytes()
 
 
+def _booted(image: Path, directory: str, append: str) -> machine.Machine:
+    booted = machine.Machine(image, Path(directory), append=append)
+    try:
+        booted.boot()
+        booted.run(IMPORT, stdin=image_tar(), timeout=600)
+    except BaseException:
+        booted.power_cut()
+        raise
+    return booted
+
+
+def _install(booted: machine.Machine, package: bytes) -> None:
+    booted.put("/root/edgelet.deb", package)
+    booted.run("dpkg -i /root/edgelet.deb", timeout=600)
+
+
 @pytest.fixture(scope="module")
 def blank(vm_image: Path, request: pytest.FixtureRequest) -> Iterator[machine.Machine]:
     """A running machine without edgelet; a module may set KERNEL to add to its command line."""
-    append = getattr(request.module, "KERNEL", "")
     with (
         tempfile.TemporaryDirectory(prefix="edgelet-vm-") as directory,
-        machine.Machine(vm_image, Path(directory), append=append) as booted,
+        _booted(vm_image, directory, getattr(request.module, "KERNEL", "")) as booted,
     ):
-        booted.boot()
-        booted.run(IMPORT, stdin=image_tar(), timeout=120)
         yield booted
 
 
+@pytest.fixture(scope="session")
+def frozen(vm_image: Path, vm_package: bytes) -> Iterator[Path]:
+    """A machine with edgelet at work, frozen: each module goes on from there with disks of its own."""
+    with tempfile.TemporaryDirectory(prefix="edgelet-vm-") as directory:
+        booted = _booted(vm_image, directory, "")
+        try:
+            _install(booted, vm_package)
+            Box(booted).until("the agent", lambda: bool(booted.ask("/version")))
+            booted.run("sync")
+            booted.freeze()
+        finally:
+            booted.power_cut()
+        yield Path(directory)
+
+
 @pytest.fixture(scope="module")
-def vm(blank: machine.Machine, vm_package: bytes) -> machine.Machine:
-    """The same with edgelet installed, which has started it."""
-    blank.put("/root/edgelet.deb", vm_package)
-    blank.run("dpkg -i /root/edgelet.deb", timeout=300)
-    return blank
+def vm(vm_image: Path, vm_package: bytes, request: pytest.FixtureRequest) -> Iterator[machine.Machine]:
+    """A machine with edgelet installed, which has started it."""
+    if hasattr(request.module, "KERNEL"):
+        booted: machine.Machine = request.getfixturevalue("blank")
+        _install(booted, vm_package)
+        yield booted
+        return
+    kept: Path = request.getfixturevalue("frozen")
+    with (
+        tempfile.TemporaryDirectory(prefix="edgelet-vm-") as directory,
+        machine.Machine(vm_image, Path(directory), frozen=kept) as booted,
+    ):
+        booted.boot()
+        yield booted
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +124,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """A failure shows what the machine had to say."""
     report = yield
-    booted = item.funcargs.get("blank") if isinstance(item, pytest.Function) else None
-    if report.failed and isinstance(booted, machine.Machine):
-        report.sections.append(("machine", booted.story()))
+    if report.failed and isinstance(item, pytest.Function):
+        booted = item.funcargs.get("vm") or item.funcargs.get("blank")
+        if isinstance(booted, machine.Machine):
+            report.sections.append(("machine", booted.story()))
     return report

@@ -6,6 +6,9 @@
         vm.put("/root/x.yaml", b"...")  vm.get("/etc/hostname")
         vm.power_cut()                  qemu is killed; the disks keep what was written; boot() again
 
+        vm.freeze()                     memory and disks into `directory`: the `frozen` of other machines,
+                                        whose first boot goes on where this one was
+
 The root disk is an overlay that is thrown away, the state disk (/var/lib/edgelet) lives as long as
 the Machine.  Whatever hangs ends by a deadline, with the tail of the console in the error.
 """
@@ -28,6 +31,7 @@ from typing import Any
 
 BOOT_SECONDS = 240.0
 CONSOLE_TAIL = 60
+DISKS = ("root.qcow2", "state.qcow2")
 
 
 class VmError(AssertionError):
@@ -46,40 +50,34 @@ class Result:
 class Machine:
     """One virtual machine; see the module."""
 
-    def __init__(self, image: Path, directory: Path, *, append: str = "", memory: int = 1536, cpus: int = 2) -> None:
-        """`append` goes on the kernel's command line; `options` of qemu may be set before a `boot`."""
+    def __init__(
+        self, image: Path, directory: Path, *, append: str = "", memory: int = 1024, frozen: Path | None = None
+    ) -> None:
+        """`append` goes on the kernel's command line, `memory` in MiB; `options` of qemu may be set before a `boot`."""
         self.image = image
         self.directory = directory
         self.append = append
         self.memory = memory
-        self.cpus = cpus
         self.options: tuple[str, ...] = ()
         self.console = directory / "console.log"
         self.booted_at = 0.0
+        self._frozen = frozen
         self._qemu: subprocess.Popen[bytes] | None = None
         self._channel: _Channel | None = None
         directory.mkdir(parents=True, exist_ok=True)
         self._make_disks()
 
     def _make_disks(self) -> None:
-        base = (self.image / "disk.img").resolve()
-        overlay = [
-            "qemu-img",
-            "create",
-            "-q",
-            "-f",
-            "qcow2",
-            "-F",
-            "raw",
-            "-b",
-            str(base),
-            str(self.directory / "root.qcow2"),
-        ]
-        subprocess.run(overlay, check=True)
+        if self._frozen is not None:
+            for name in DISKS:
+                _overlay(self._frozen / name, "qcow2", self.directory / name)
+            return
+        _overlay(self.image / "disk.img", "raw", self.directory / "root.qcow2")
         state = self.directory / "state.img"
         with state.open("wb") as file:
             file.truncate(1 << 30)
         subprocess.run(["mkfs.ext4", "-q", "-L", "state", str(state)], check=True)
+        _overlay(state, "raw", self.directory / "state.qcow2")
 
     def __enter__(self) -> Machine:
         return self
@@ -96,7 +94,10 @@ class Machine:
         path.unlink(missing_ok=True)
         with self.console.open("ab") as log:
             log.write(b"\n---- power on ----\n")
-        self._qemu = subprocess.Popen(self._words(path), stdin=subprocess.DEVNULL, start_new_session=True)
+        words = self._words(path)
+        if self._frozen is not None and not self.booted_at:
+            words += ["-incoming", f"exec:cat {self._frozen / 'memory'}"]
+        self._qemu = subprocess.Popen(words, stdin=subprocess.DEVNULL, start_new_session=True)
         self._channel = _Channel(str(path), self._alive, began + seconds)
         self._until_answers(began + seconds)
         self.booted_at = time.monotonic()
@@ -116,11 +117,15 @@ class Machine:
                 "qemu-system-x86_64",
             ),
             *("-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max"),
-            *("-smp", str(self.cpus), "-m", str(self.memory), "-nic", "none", "-display", "none", "-no-reboot"),
+            *("-smp", "2", "-m", str(self.memory), "-nic", "none", "-display", "none", "-no-reboot"),
             *("-kernel", str(self.image / "vmlinuz"), "-initrd", str(self.image / "initrd.img")),
             *("-append", f"root=/dev/vda rw console=ttyS0 quiet systemd.show_status=0 {self.append}"),
-            *("-drive", f"file={self.directory}/root.qcow2,if=virtio,format=qcow2,cache=writeback"),
-            *("-drive", f"file={self.directory}/state.img,if=virtio,format=raw,cache=writeback"),
+            *(
+                w
+                for d in DISKS
+                for w in ("-drive", f"file={self.directory}/{d},if=virtio,format=qcow2,cache=writeback")
+            ),
+            *("-monitor", f"unix:{self.directory}/monitor.sock,server=on,wait=off"),
             *("-chardev", f"file,id=console,path={self.console},append=on", "-serial", "chardev:console"),
             *("-device", "virtio-serial", "-chardev", f"socket,id=test,path={channel},server=on,wait=off"),
             *("-device", "virtserialport,chardev=test,name=edgelet.test"),
@@ -146,6 +151,18 @@ class Machine:
         if self._channel is not None:
             self._channel.close()
             self._channel = None
+
+    def freeze(self, seconds: float = 300.0) -> None:
+        """Keep memory and disks as they are in `directory`, and end. Raises VmError when qemu cannot."""
+        with socket.socket(socket.AF_UNIX) as monitor:
+            monitor.settimeout(seconds)
+            monitor.connect(f"{self.directory}/monitor.sock")
+            words = (f'migrate "exec:cat >{self.directory}/memory"', "info migrate", "quit")
+            monitor.sendall("".join(f"{word}\n" for word in words).encode())
+            said = b"".join(iter(lambda: _receive(monitor), b"")).decode(errors="replace")
+        self.wait_off()
+        if "completed" not in said:
+            raise VmError(f"the machine could not be frozen: {said[-500:]}")
 
     def wait_off(self, seconds: float = 120.0) -> float:
         """Until the guest has powered itself off; seconds it took."""
@@ -227,6 +244,18 @@ class Machine:
         if self._channel is None:
             raise VmError("the machine is off")
         return self._channel.ask(request, seconds)
+
+
+def _overlay(base: Path, kind: str, path: Path) -> None:
+    words = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", kind, "-b", str(base.resolve()), str(path)]
+    subprocess.run(words, check=True)
+
+
+def _receive(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(65536)
+    except ConnectionError:
+        return b""
 
 
 class _Channel:

@@ -16,12 +16,13 @@ from typing import Any
 from urllib.parse import quote
 
 from ... import errors
+from ...core.restart import KILLED_CODE
 from ...model import labels
 from ...model.layout import Layout
 from ...model.observed import Bind, Image, ObservedContainer, ObservedPod, State
 from ...model.pod import Container, Pod, PodKey
 from ...ports import Clock
-from . import api, images, networks, seen, spec
+from . import api, images, kernel_log, networks, seen, spec
 from .times import Times
 
 log = logging.getLogger(__name__)
@@ -234,8 +235,11 @@ class Podman:
         return self._memory.remember(self._told(seen.inspected(answer)), seen.details(answer), _row_key(row))
 
     def _told(self, found: ObservedContainer) -> ObservedContainer:
-        """With its termination message, if it has ended."""
-        return replace(found, message=self._message(found)) if found.state is State.EXITED else found
+        """With its termination message, and what the kernel tells of a kill, if it has ended."""
+        if found.state is not State.EXITED:
+            return found
+        oom = found.oom_killed or (found.exit_code == KILLED_CODE and kernel_log.oom_killed(found.id))
+        return replace(found, message=self._message(found), oom_killed=oom)
 
     def _addresses(self, infra: seen.Answer | None) -> tuple[str, ...]:
         """The pod's addresses, asked for once per start of its infra container."""

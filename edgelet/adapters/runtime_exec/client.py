@@ -27,7 +27,24 @@ def spawn(known: runtime.Known, slot: files.Slot, container_id: str, stdio: tupl
     actions = [first, (os.POSIX_SPAWN_DUP2, stdout, 1), (os.POSIX_SPAWN_DUP2, stderr, 2)]
     env = {**known.env, "GOMAXPROCS": "1"}
     defaults = [signal.SIGPIPE, signal.SIGXFSZ]
-    return os.posix_spawn(argv[0], argv, env, file_actions=actions, setsigdef=defaults, setsigmask=[], setpgroup=0)
+    pid = os.posix_spawn(argv[0], argv, env, file_actions=actions, setsigdef=defaults, setsigmask=[], setpgroup=0)
+    _score(pid, known.process.get("oomScoreAdj"))
+    return pid
+
+
+def _score(pid: int, value: object) -> None:
+    """Give the client the container's own oom_score_adj, before it starts the command, which inherits it.
+
+    crun does not do that by itself (1.8): a hog in a probe would have the agent's -900, and the
+    kernel would kill the container's main process in its stead. runc does.
+    """
+    if not isinstance(value, int):
+        return
+    try:
+        with open(f"/proc/{pid}/oom_score_adj", "w", encoding="ascii") as file:
+            file.write(str(value))
+    except OSError as error:  # it has ended already, or may not be lowered so far
+        log.debug("cannot set oom_score_adj of process %d to %d: %s", pid, value, error)
 
 
 class Client:
