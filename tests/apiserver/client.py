@@ -63,14 +63,18 @@ class Client:
         finally:
             connection.close()
 
-    def stream(self, path: str) -> list[Json]:
-        """The events of a watch, until it ends."""
+    def text(self, path: str) -> str:
+        """The body of an answer that is no object."""
         connection = http.client.HTTPSConnection(self._host, self._port, timeout=30, context=self._context)
         try:
             connection.request("GET", path)
-            return [json.loads(line) for line in connection.getresponse().read().splitlines()]
+            return connection.getresponse().read().decode()
         finally:
             connection.close()
+
+    def stream(self, path: str) -> list[Json]:
+        """The events of a watch, until it ends."""
+        return [json.loads(line) for line in self.text(path).splitlines()]
 
     def get(self, path: str) -> Answer:
         """GET."""

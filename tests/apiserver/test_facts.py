@@ -349,6 +349,30 @@ def test_much_of_a_status_is_accepted_unchecked(server: Server, before: Json, af
     assert server.node.patch(path, {"status": after}).code == 200
 
 
+def test_a_new_address_by_strategic_merge_stands_beside_the_old_one(server: Server) -> None:
+    path, _ = _status_path(server)
+    first, second = ({"status": {"podIP": ip, "podIPs": [{"ip": ip}]}} for ip in ("10.0.0.1", "10.0.0.2"))
+    assert server.node.patch(path, first, STRATEGIC).code == 200
+    assert server.node.patch(path, second, STRATEGIC).code == 422, "two addresses of one family"
+    second["status"]["podIPs"] = [{"$patch": "replace"}, {"ip": "10.0.0.2"}]
+    answer = server.node.patch(path, second, STRATEGIC)
+    assert (answer.code, answer.body["status"]["podIPs"]) == (200, [{"ip": "10.0.0.2"}])
+
+
+def test_what_ended_for_good_does_not_run_again(server: Server) -> None:
+    name = server.made(restartPolicy="Never")["metadata"]["name"]
+    path, ended = f"{PODS}/{name}/status", _container("c", 0) | {"state": {"terminated": {"exitCode": 0}}}
+    assert server.node.patch(path, {"status": {"containerStatuses": [ended]}}).code == 200
+    runs = _container("c", 0) | {"state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}
+    assert server.node.patch(path, {"status": {"containerStatuses": [runs]}}).code == 422
+
+
+def test_a_mount_of_a_volume_that_is_not_there_is_refused_with_422(server: Server) -> None:
+    container = {"name": "c", "image": "i", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}
+    answer = server.create(server.mirror(containers=[container]))
+    assert answer.code == 422 and "spec.containers[0].volumeMounts[0].name" in answer.message
+
+
 def test_annotations_are_accepted_through_the_status(server: Server) -> None:
     path, _ = _status_path(server)
     answer = server.node.patch(path, {"metadata": {"annotations": {"a": "b"}}})
@@ -517,6 +541,22 @@ def test_the_own_lease_is_created_read_changed_and_deleted(server: Server) -> No
     )
     assert server.node.patch(path, {"spec": {"leaseDurationSeconds": 40}}).code == 200
     assert server.node.delete(path).code == 200
+
+
+def test_a_lease_that_changed_meanwhile_is_a_conflict(server: Server) -> None:
+    path = f"{LEASES}/{server.name}"
+    server.admin.delete(path)
+    made = server.node.post(LEASES, _lease(server.name)).body
+    assert server.node.put(path, made | {"spec": made["spec"] | {"holderIdentity": "other"}}).code == 200
+    assert server.node.put(path, made).code == 409
+
+
+def test_a_lease_time_has_six_decimals(server: Server) -> None:
+    path = f"{LEASES}/{server.name}"
+    server.admin.delete(path)
+    lease = _lease(server.name)
+    lease["spec"]["renewTime"] = "2026-01-01T00:00:00Z"
+    assert server.node.post(LEASES, lease).code == 400
 
 
 def test_leases_are_not_listed(server: Server) -> None:

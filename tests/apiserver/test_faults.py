@@ -15,6 +15,7 @@ from tests.apiserver.client import Client
 from tests.apiserver.conftest import PODS
 from tests.support.apiserver import FakeServer
 from tests.support.certificates import Authority, Pair
+from tests.support.web import WebServer, answer
 
 NODES = "/api/v1/nodes"
 NODE = f"{NODES}/n1"
@@ -185,3 +186,19 @@ def test_a_signing_request_of_the_node_is_signed(server_alone: FakeServer, node:
 
 def test_a_node_asks_for_no_other_name(node: Client, tmp_path: Path) -> None:
     assert node.post(CSRS, _csr(_request(tmp_path, "system:node:n2"))).code == 403
+
+
+def test_logs_are_asked_of_the_node(server_alone: FakeServer, tmp_path: Path) -> None:
+    s = server_alone
+    pair = s.authority.issue("kubelet")
+    with WebServer(lambda request: answer(f"log of {request.path}"), pair, s.authority.ca) as kubelet:
+        endpoint = {"kubeletEndpoint": {"Port": kubelet.port}}
+        status = {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}], "daemonEndpoints": endpoint}
+        s.create(NODES, {"metadata": {"name": "n1"}, "status": status})
+        spec = {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]}
+        s.create(PODS, {"metadata": {"name": "p"}, "spec": spec})
+        admin = Client(s.admin_kubeconfig)
+        assert admin.text(f"{PODS}/p/log?tailLines=5") == "log of /containerLogs/default/p/c?tailLines=5"
+        assert admin.get(f"{PODS}/p/log?container=x").code == 400
+    assert admin.get(f"{PODS}/p/log").code == 500, "the node does not answer"
+    assert Client(s.kubeconfig).get(f"{PODS}/p/log").code == 403

@@ -1,6 +1,6 @@
-"""Patches of pods: strategic merge, JSON merge (RFC 7386) and JSON patch (RFC 6902), pure.
+"""Patches of objects: strategic merge, JSON merge (RFC 7386) and JSON patch (RFC 6902), pure.
 
-Lists that a strategic merge joins by a key are those of the API's pod types (patchMergeKey in
+Lists that a strategic merge joins by a key are those of the API's core types (patchMergeKey in
 k8s.io/api/core/v1/types.go); any other list is replaced as a whole.
 """
 
@@ -27,6 +27,12 @@ MERGE_KEYS = {
     "readinessGates": "conditionType",
     "ownerReferences": "uid",
     "conditions": "type",
+    "podIPs": "ip",
+    "hostIPs": "ip",
+    "addresses": "type",
+    "schedulingGates": "name",
+    "resourceClaimStatuses": "name",
+    "allocatedResourcesStatus": "name",
 }
 """Name of the list -> name of the field that tells its items apart."""
 

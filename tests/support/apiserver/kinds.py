@@ -27,7 +27,7 @@ class Resource:
 RESOURCES = {
     r.plural: r
     for r in (
-        Resource("pods", "Pod", subs=("status",)),
+        Resource("pods", "Pod", subs=("status", "log")),
         Resource("nodes", "Node", namespaced=False, subs=("status",)),
         Resource("events", "Event"),
         Resource("namespaces", "Namespace", namespaced=False),
@@ -92,6 +92,8 @@ def parse(method: str, target: str) -> Call:
     if resource is None or resource.group != group or len(rest) > 3 or (namespace and not resource.namespaced):
         raise no_such_path()
     name, sub = [*rest[1:], "", ""][:2]
+    if sub and sub not in resource.subs:
+        raise no_such_path()
     return Call(
         _verb(method, name, query, bool(namespace) or not resource.namespaced), resource, namespace, name, sub, query
     )

@@ -6,6 +6,9 @@ with FakeServer(tmp_path, node="n1") as server:
     server.faults.add("hang", resource="pods", verb="create")
     server.down(); server.up(); server.wipe()
     assert server.violations == []
+
+`kubectl logs` with `admin_kubeconfig` asks the agent's port as the user `kube-apiserver-kubelet-client`, whom
+`authority.ca` vouches for (--client-ca-file).
 """
 
 from __future__ import annotations
@@ -52,6 +55,7 @@ class FakeServer:
         self.verbs = Verbs(self.store, self.violations, self.signer)
         self.issuers = {"fake-ca"}
         pair = self.authority.issue("fake-api", "IP:127.0.0.1,DNS:localhost,DNS:kubernetes")
+        self.kubelet_client = self.authority.issue("kube-apiserver-kubelet-client", group="system:masters")
         self._transport = Transport(self, pair, self.authority.ca)
         self._furnish()
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.support.certificates import Pair
 
-from . import discovery, identity, kinds
+from . import discovery, identity, kinds, proxy
 from .answers import Refusal, gone, unauthorized
 from .faults import REASONS, Rule
 from .identity import ANONYMOUS, User
@@ -178,6 +178,9 @@ class _Handler(BaseHTTPRequestHandler):
         if call.verb == "watch":
             self._watch(owner, user, call)
             return
+        if call.sub == "log":
+            self._log(owner, user, call)
+            return
         code, item = owner.verbs.run(user, call, body, self.headers.get("Content-Type", "").partition(";")[0].strip())
         if rule and rule.action == "cut_answer":
             raise Cut
@@ -239,6 +242,23 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data[: len(data) // 2] if half else data)
         self.close_connection = self.close_connection or half
 
+    def _log(self, owner: FakeServer, user: User | None, call: Call) -> None:
+        if user is None:
+            raise unauthorized()
+        owner.verbs.allow(user, call)
+        parts = proxy.log(call, owner.store, owner.kubelet_client)
+        self._note(user, call, 200)
+        self._stream("text/plain")
+        for part in parts:
+            self.wfile.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
+        self.wfile.write(b"0\r\n\r\n")
+
+    def _stream(self, kind: str) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+
     # ---- watches --------------------------------------------------------------------------------
 
     def _watch(self, owner: FakeServer, user: User | None, call: Call) -> None:
@@ -249,10 +269,7 @@ class _Handler(BaseHTTPRequestHandler):
         revision = int(call.query.get("resourceVersion") or 0)
         ends = time.monotonic() + float(call.query.get("timeoutSeconds") or 1800)
         self._note(user, call, 200)
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
+        self._stream("application/json")
         if not revision:
             with store.changed:
                 items, revision = store.items(call.resource.plural, call.namespace), store.revision
