@@ -120,6 +120,30 @@ class Settings:
     register_node: bool = True
     """Register the node at the API server; without kubeconfig this means nothing."""
 
+    node_labels: tuple[tuple[str, str], ...] = ()
+    """Further labels of the Node."""
+
+    register_with_taints: tuple[tuple[str, str, str], ...] = (("edgelet.io/static-pods-only", "", "NoSchedule"),)
+    """Key, value, effect. edgelet runs nothing that a scheduler places here, so by default none may."""
+
+    node_ip: str = ""
+    """The node's own IP address; "" = that of the default route."""
+
+    node_status_update_frequency: float = 10.0
+    """Seconds between looks at the node's own status; a change is reported at once."""
+
+    node_status_report_frequency: float = 300.0
+    """Seconds between reports of an unchanged status (as often as looked, if only that is set: kubelet)."""
+
+    node_lease_duration: int = 40
+    """Seconds that the node's Lease lasts; it is renewed four times in that time."""
+
+    kube_api_qps: int = 50
+    """Most requests a second to the API server, on the average."""
+
+    kube_api_burst: int = 100
+    """Most requests to it at once."""
+
     shutdown_grace_period: float = 0.0
     """Seconds that pods get at the node's shutdown; 0 = the agent stops none (kubelet default)."""
 
@@ -260,6 +284,8 @@ def _take(merged: dict[str, object], option: Option, value: object, where: str, 
 
 def _complete(settings: Settings, given: Mapping[str, object]) -> Settings:
     """Fill in what follows from other settings."""
+    if given.get("node_status_update_frequency") and not given.get("node_status_report_frequency"):
+        settings = replace(settings, node_status_report_frequency=settings.node_status_update_frequency)
     if given.get("socket"):
         return settings
     return replace(settings, socket=os.path.join(settings.run_dir, "edgelet.sock"))

@@ -42,8 +42,7 @@ _NOT_USED = {
         enableContentionProfiling enableProfilingHandler enableDebugFlagsHandler enableSystemLogHandler
         enableSystemLogQuery streamingConnectionIdleTimeout""",
     "there is no scheduler and no cluster on a lone box": """
-        clusterDomain clusterDNS enableControllerAttachDetach providerID registerWithTaints nodeStatusUpdateFrequency
-        nodeStatusReportFrequency nodeLeaseDurationSeconds nodeStatusMaxImages kubeAPIQPS kubeAPIBurst contentType
+        clusterDomain clusterDNS enableControllerAttachDetach providerID nodeStatusMaxImages contentType
         eventRecordQPS eventBurst configMapAndSecretChangeDetectionStrategy volumePluginDir""",
     "edgelet reserves and pins nothing": """
         systemReserved kubeReserved reservedSystemCPUs systemReservedCgroup kubeReservedCgroup enforceNodeAllocatable

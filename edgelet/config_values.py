@@ -21,6 +21,8 @@ Parser = Callable[[object], object]
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
@@ -117,6 +119,45 @@ def ip_address(value: object) -> str:
         return str(ipaddress.ip_address(written)) if written else "127.0.0.1"
     except ValueError as error:
         raise ValueError("write an IP address, such as 127.0.0.1 or 0.0.0.0") from error
+
+
+def own_address(value: object) -> str:
+    """An IP address of this machine; "" = to be found out."""
+    written = _scalar(value)
+    return ip_address(written) if written else ""
+
+
+def labels(value: object) -> tuple[tuple[str, str], ...]:
+    """Labels: a map in the file, "key=value,key=value" elsewhere (kubelet)."""
+    if isinstance(value, Mapping):
+        pairs = [(str(key), _scalar(text)) for key, text in value.items()]
+    else:
+        parts = [part.strip() for part in _scalar(value).split(",") if part.strip()]
+        pairs = [(key, text) for key, _, text in (part.partition("=") for part in parts)]
+    for key, text in pairs:
+        if not _LABEL_KEY.fullmatch(key) or not _LABEL_VALUE.fullmatch(text):
+            raise ValueError(f'write labels as "key=value,key=value"; "{key}={text}" is none')
+    return tuple(dict(pairs).items())
+
+
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def taints(value: object) -> tuple[tuple[str, str, str], ...]:
+    """Taints: a list of {key, value, effect} in the file, "key=value:effect,..." elsewhere; "" = none (kubelet)."""
+    if isinstance(value, list):
+        found = [tuple(_scalar((t or {}).get(k) or "") for k in ("key", "value", "effect")) for t in value]
+    else:
+        parts = [part.strip() for part in _scalar(value).split(",") if part.strip()]
+        found = []
+        for part in parts:
+            left, _, effect = part.rpartition(":")
+            key, _, text = left.partition("=")
+            found.append((key, text, effect))
+    for key, text, effect in found:
+        if effect not in EFFECTS or not _LABEL_KEY.fullmatch(key) or not _LABEL_VALUE.fullmatch(text):
+            raise ValueError(f'write taints as "key=value:effect", the effect one of {", ".join(EFFECTS)}')
+    return tuple((key, text, effect) for key, text, effect in found)
 
 
 def client_ca(value: object) -> str | None:

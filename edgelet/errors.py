@@ -17,7 +17,9 @@
     │   ├── PullFailed           the registry did not give the image (may be tried again)
     │   └── Permanent            asking again the same way cannot work (bad spec, bad command)
     ├── VolumeError              a volume cannot be set up: hostPath type, missing device, full disk
-    └── ExecError                a command could not be started inside a container
+    ├── ExecError                a command could not be started inside a container
+    └── LinkError                the API server of a cluster gave no usable answer
+        └── Refused              it answered, and will not do this one thing
 
 Temporary or permanent is a type, decided where the error is born; nobody greps a message later.
 The library's own error is always chained as the cause.
@@ -108,3 +110,24 @@ class VolumeError(EdgeletError):
 
 class ExecError(EdgeletError):
     """A command could not be started inside a container (not: it exited non-zero)."""
+
+
+class LinkError(EdgeletError):
+    """The API server gave no usable answer; `retry_after` in seconds is its own wish, if it had one.
+
+    `answered` = it is there, and busy, or does not know us.
+    """
+
+    def __init__(self, message: str, retry_after: float | None = None, answered: bool = False) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        self.answered = answered
+
+
+class Refused(LinkError):
+    """The API server answered and refused one request: `code` is the HTTP status, `reason` its v1.Status's."""
+
+    def __init__(self, message: str, code: int, reason: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason

@@ -208,7 +208,7 @@ def _policies(agents: int) -> list[tuple[str, Server]]:
             results.append((f"cap {cap:.0f} s", Fleet(agents, WARM + OUTAGE + AFTER, outage).run()))
         polling.first_delay = lambda frequency, last_good, draw: 0.0
         polling.after_success = lambda frequency, first, draw: frequency
-        polling.after_failure = lambda frequency, failures, retry_after, draw: frequency
+        polling.after_failure = lambda frequency, failures, retry_after, draw, cap=None: frequency
         results.append(("no jitter, no back-off", Fleet(agents, WARM + OUTAGE + AFTER, outage).run()))
     finally:
         for name, value in chosen.items():

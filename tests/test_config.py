@@ -44,6 +44,14 @@ DEFAULTS = {
     "log_level": "info",
     "kubeconfig": "",
     "register_node": True,
+    "node_labels": (),
+    "register_with_taints": (("edgelet.io/static-pods-only", "", "NoSchedule"),),
+    "node_ip": "",
+    "node_status_update_frequency": 10.0,
+    "node_status_report_frequency": 300.0,
+    "node_lease_duration": 40,
+    "kube_api_qps": 50,
+    "kube_api_burst": 100,
     "shutdown_grace_period": 0.0,
     "config_file": "",
     "warnings": (),
@@ -278,3 +286,21 @@ def test_any_text_gives_a_value_or_a_mistake_that_names_its_flag(text: str, opti
 def test_any_bytes_as_a_file_give_settings_or_mistakes_that_name_the_file(data: bytes) -> None:
     parsed = config_file.parse(data, "/c.yaml", frozenset({"rootDir"}))
     assert all(m.startswith("/c.yaml:") for m in parsed.mistakes + parsed.warnings)
+
+
+def test_labels_and_taints_of_the_node_are_written_as_for_a_kubelet() -> None:
+    settings = load("--node-labels site=north,line= --register-with-taints a=b:NoExecute,c:NoSchedule")
+    assert settings.node_labels == (("site", "north"), ("line", ""))
+    assert settings.register_with_taints == (("a", "b", "NoExecute"), ("c", "", "NoSchedule"))
+    written = load(file="nodeLabels: {site: north}\nregisterWithTaints: [{key: a, effect: NoSchedule}]\n")
+    assert written.node_labels == (("site", "north"),)
+    assert written.register_with_taints == (("a", "", "NoSchedule"),)
+    assert load(["--register-with-taints="]).register_with_taints == ()
+    assert "write labels as" in mistakes("--node-labels =x")
+    assert "write taints as" in mistakes("--register-with-taints a=b")
+
+
+def test_a_report_frequency_follows_the_update_frequency_when_only_that_is_set() -> None:
+    assert load("--node-status-update-frequency 20s").node_status_report_frequency == 20.0
+    both = load("--node-status-update-frequency 20s --node-status-report-frequency 1m")
+    assert both.node_status_report_frequency == 60.0

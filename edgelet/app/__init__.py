@@ -12,10 +12,14 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from .. import __version__, config, errors
 from ..adapters.systemd import Notifier
 from . import machine, wiring
+
+if TYPE_CHECKING:
+    from ..adapters.apiserver.mirror import Mirror
 
 log = logging.getLogger(__name__)
 
@@ -116,9 +120,21 @@ class _Main:
         """The server comes last: pods do not wait for its import."""
         from . import serving
 
-        server = serving.server(self._a)
+        mirror = self._mirror()
+        server = serving.server(self._a, mirror.report if mirror else lambda: None)
         server.start()
         started.append(server.stop)
+        if mirror:
+            mirror.start()
+            started.append(mirror.stop)
+
+    def _mirror(self) -> Mirror | None:
+        """The link to an API server, if one is configured; nothing of it is even imported otherwise."""
+        if not self._a.base.settings.kubeconfig:
+            return None
+        from . import mirroring
+
+        return mirroring.build(self._a)
 
     def _stop_workers(self) -> None:
         for key in self._a.engine.workers.stop(WORKERS_SECONDS):

@@ -15,6 +15,8 @@ _SECONDS = frozenset(
         "sync_frequency",
         "container_log_monitor_interval",
         "shutdown_grace_period",
+        "node_status_update_frequency",
+        "node_status_report_frequency",
     )
 )
 
@@ -30,6 +32,10 @@ def shown(settings: config.Settings) -> dict[str, Any]:
             value = f"{value:g}s"
         elif option.field == "static_pod_url":
             value = [bare(url) for url in value]
+        elif option.field == "node_labels":
+            value = dict(value)
+        elif option.field == "register_with_taints":
+            value = [dict(zip(("key", "value", "effect"), taint, strict=True)) for taint in value]
         elif option.field == "client_ca_file":
             value = {"x509": {"clientCAFile": value}, "anonymous": {"enabled": False}, "webhook": {"enabled": False}}
         found[option.key] = list(value) if isinstance(value, tuple) else value

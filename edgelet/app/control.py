@@ -10,7 +10,7 @@ from .. import __version__, errors
 from ..engine.director import Director
 from ..engine.observer import Observer
 from ..engine.workers import Workers
-from ..model.agent_report import AgentReport, SourceReport
+from ..model.agent_report import AgentReport, LinkReport, SourceReport
 from ..model.pod import PodKey
 from ..model.sources import SourceState
 from .machine import SystemClock
@@ -43,6 +43,7 @@ class Parts:
     version: Callable[[], str]
     beat: Callable[[], float]
     notes: tuple[str, ...]
+    link: Callable[[], LinkReport | None] = lambda: None
 
 
 class Control:
@@ -86,6 +87,7 @@ class Control:
             podman_version=self._p.version(),
             sources=tuple(_report(s.state()) for s in self._p.sources),
             notes=(*self._p.notes, *_service_notes(service)),
+            link=self._p.link(),
         )
 
     def checks(self) -> Mapping[str, str]:

@@ -47,15 +47,18 @@ class Bell:
 
 
 class Address:
-    """The node's own IP address: that of the default route, "" while there is none."""
+    """The node's own IP address: the one that is `given`, else that of the default route, "" while there is none."""
 
-    def __init__(self, clock: SystemClock) -> None:
+    def __init__(self, clock: SystemClock, given: str = "") -> None:
         self._clock = clock
+        self._given = given
         self._known = ""
         self._until = 0.0
 
     def __call__(self) -> str:
         """The address, at most half a minute old."""
+        if self._given:
+            return self._given
         now = self._clock.monotonic()
         if now >= self._until:
             self._known = _default_route_address()

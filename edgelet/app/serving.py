@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..adapters.logs.reader import LogReader
 from ..adapters.server.api import ApiServer
 from ..adapters.server.contracts import Services
+from ..model.agent_report import LinkReport
 from . import configz, control, execs, machine, measures, submissions
 from .node import Node
 from .tls import tls_port
@@ -12,7 +15,7 @@ from .usage import Looks
 from .wiring import Agent
 
 
-def server(agent: Agent) -> ApiServer:
+def server(agent: Agent, link: Callable[[], LinkReport | None]) -> ApiServer:
     """The API server of a running agent."""
     base, engine = agent.base, agent.engine
     notes = tuple(n for n in (base.node.warning, *base.settings.warnings) if n)
@@ -27,6 +30,7 @@ def server(agent: Agent) -> ApiServer:
         version=base.runtime.version,
         beat=lambda: base.beat.at,
         notes=notes,
+        link=link,
     )
     asked = control.Control(parts)
     looks = Looks(engine.observer.all, base.clock, base.settings.root_dir)
@@ -48,7 +52,7 @@ def server(agent: Agent) -> ApiServer:
             base.node.name,
             base.settings.root_dir,
             base.settings.max_pods,
-            machine.Address(base.clock),
+            machine.Address(base.clock, base.settings.node_ip),
             base.runtime.version,
             lambda: _trouble(asked),
         ),

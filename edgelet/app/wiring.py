@@ -143,12 +143,14 @@ class Agent:
     engine: Engine
     sources: Sources
     rotator: LogRotator
+    order: tuple[str, ...] = ()
 
 
 def build(settings: config.Settings) -> Agent:
     """Everything wired. Raises errors.StateError when the state directory cannot be used."""
     base = _base(settings)
-    engine = _engine(base, _order(settings), _sweeper(base))
+    order = _order(settings)
+    engine = _engine(base, order, _sweeper(base))
     sources = _sources(base, engine.director)
     rotator = LogRotator(
         base.clock,
@@ -157,7 +159,7 @@ def build(settings: config.Settings) -> Agent:
         links_dir=CONTAINER_LINKS if settings.pod_logs_dir == DEFAULT_POD_LOGS else "",
         period=settings.container_log_monitor_interval,
     )
-    return Agent(base, engine, sources, rotator)
+    return Agent(base, engine, sources, rotator, order)
 
 
 def _base(settings: config.Settings) -> Base:
@@ -247,7 +249,7 @@ def _engine(base: Base, order: tuple[str, ...], sweeper: Sweeper) -> Engine:
                 memories=states,
                 clock=base.clock,
                 boot_id=base.boot_id,
-                host_ip=machine.Address(base.clock),
+                host_ip=machine.Address(base.clock, base.settings.node_ip),
             )
         )
     )

@@ -43,11 +43,13 @@ def text(found: Json) -> str:
         ["Agent:", f"edgelet {found['version']}"],
         ["Podman:", _state(podman["ok"], podman["version"] or "good", podman["message"])],
         *([f"Source {s['name']}:", _source(s)] for s in found["sources"]),
+        *([["API server:", _link(found["link"])]] if found.get("link") else []),
         ["Pods:", f"{pods['ready']}/{pods['total']} ready{held}"],
     ]
     lines = [printing.Columns().text(rows)]
     lines += [f"  {p['namespace']}/{p['name']}: {p['reason']}\n" for p in found["notReady"]]
     lines += [f"  {problem}\n" for source in found["sources"] for problem in source["problems"]]
+    lines += [f"  {problem}\n" for problem in (found.get("link") or {}).get("problems", ())]
     lines += [f"Note: {note}\n" for note in found["notes"]]
     return "".join([*lines, "degraded\n" if found["degraded"] else "good\n"])
 
@@ -55,6 +57,14 @@ def text(found: Json) -> str:
 def _source(source: Json) -> str:
     count = "1 pod" if source["pods"] == 1 else f"{source['pods']} pods"
     return _state(source["ok"], f"{count} from {source['location']}", source["message"] or source["location"])
+
+
+def _link(link: Json) -> str:
+    """The pods do not depend on it, so what is wrong is told with how long it has been so."""
+    since = f" since {link['since']}" if link["since"] else ""
+    good = f"connected to {link['server']}{since}"
+    waiting = f", {link['pending']} changes to tell" if link["pending"] else ""
+    return _state(link["up"], good + waiting, f"{link['message']}{since}{waiting}")
 
 
 def _state(ok: bool, good: str, bad: str) -> str:

@@ -32,14 +32,16 @@ def after_success(frequency: float, first: bool, draw: float) -> float:
     return frequency * (1 - JITTER + 2 * JITTER * draw)
 
 
-def after_failure(frequency: float, failures: int, retry_after: float | None, draw: float) -> float:
+def after_failure(
+    frequency: float, failures: int, retry_after: float | None, draw: float, cap: float | None = None
+) -> float:
     """Seconds after the `failures`-th failure in a row (1, 2, ...), never less than half the frequency.
 
-    The ceiling doubles from the frequency to BACKOFF_CAP and the wait is drawn from its upper half.
+    The ceiling doubles from the frequency to `cap` (else BACKOFF_CAP) and the wait is drawn from its upper half.
     `retry_after` (seconds, from a 429 or 503) is respected, and exceeded by up to a quarter, as
     all who were told the same must not come back together.
     """
-    ceiling = min(frequency * 2.0 ** min(failures - 1, 16), max(BACKOFF_CAP, frequency))
+    ceiling = min(frequency * 2.0 ** min(failures - 1, 16), max(cap or BACKOFF_CAP, frequency))
     wait = ceiling * (0.5 + 0.5 * draw)
     if retry_after is None:
         return wait

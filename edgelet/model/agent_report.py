@@ -30,8 +30,30 @@ class SourceReport:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkReport:
+    """The link to a cluster's API server.
+
+    `since` (epoch seconds) = when `up` became what it is, 0 = never tried; `heartbeat` = the last
+    renewal of the Lease; `pending` things are not told yet; `problems` what the server refuses.
+    """
+
+    server: str
+    up: bool = False
+    message: str = ""
+    since: float = 0.0
+    heartbeat: float = 0.0
+    registered: bool = False
+    pending: int = 0
+    requests: int = 0
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class AgentReport:
-    """The agent, its Podman and its sources; `notes` are further sentences an operator should read."""
+    """The agent, its Podman and its sources; `notes` are further sentences an operator should read.
+
+    `link` None = the box stands alone.
+    """
 
     node: str
     version: str
@@ -41,3 +63,4 @@ class AgentReport:
     podman_version: str = ""
     sources: tuple[SourceReport, ...] = ()
     notes: tuple[str, ...] = ()
+    link: LinkReport | None = None

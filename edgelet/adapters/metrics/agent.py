@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from ...engine.store import Entry
-from ...model.agent_report import SourceReport
+from ...model.agent_report import LinkReport, SourceReport
 from ...model.status import ContainerStatus, Running, Terminated, Waiting
 from .facts import Facts, Histogram, Metric, Sample
 
@@ -83,6 +83,11 @@ def _probe_seconds(facts: Facts) -> Iterable[Histogram]:
         yield Histogram(labels, tuple(tally.buckets), tally.total_seconds)
 
 
+def _link(value: Callable[[LinkReport], float]) -> Callable[[Facts], Iterable[Sample]]:
+    """Nothing where no API server is configured."""
+    return lambda facts: [((), value(facts.agent.link))] if facts.agent.link else []
+
+
 AGENT = (
     Metric("kubelet_running_pods", "gauge", "Pods with a running container.", (), _running_pods),
     Metric("kubelet_running_containers", "gauge", "Containers by state.", ("container_state",), _running_containers),
@@ -143,6 +148,35 @@ AGENT = (
         "Last successful reading of a source, seconds since the epoch.",
         ("source",),
         _sources(lambda s: s.read_at),
+    ),
+    Metric("edgelet_link_up", "gauge", "Whether the API server answers.", (), _link(lambda r: float(r.up))),
+    Metric(
+        "edgelet_link_last_heartbeat_timestamp_seconds",
+        "gauge",
+        "Last renewal of the node's lease, seconds since the epoch.",
+        (),
+        _link(lambda r: r.heartbeat),
+    ),
+    Metric(
+        "edgelet_link_pending",
+        "gauge",
+        "Mirror pods and events that the API server has not been told yet.",
+        (),
+        _link(lambda r: float(r.pending)),
+    ),
+    Metric(
+        "edgelet_link_problems",
+        "gauge",
+        "Things that the API server refuses.",
+        (),
+        _link(lambda r: float(len(r.problems))),
+    ),
+    Metric(
+        "edgelet_link_requests_total",
+        "counter",
+        "Requests to the API server.",
+        (),
+        _link(lambda r: float(r.requests)),
     ),
     Metric("edgelet_pod_ready", "gauge", "Whether a pod is Ready.", _POD, _ready),
     Metric(

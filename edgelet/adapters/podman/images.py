@@ -6,6 +6,7 @@ Registry credentials, mirrors and trust policy are Podman's own (auth.json, regi
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from ... import errors
 from . import api
@@ -37,6 +38,16 @@ def qualified(reference: str) -> str:
     if slash and ("." in first or ":" in first or first == "localhost"):
         return reference
     return f"docker.io/{reference}" if slash else f"docker.io/library/{reference}"
+
+
+def listed(podman: api.Api) -> list[dict[str, Any]]:
+    """All images with a name as v1.ContainerImage objects: digests first, then tags, as the kubelet lists them."""
+    found = []
+    for row in podman.get("images/json"):
+        names = [*(row.get("RepoDigests") or ()), *(row.get("RepoTags") or ())]
+        if names:
+            found.append({"names": names, "sizeBytes": int(row.get("Size") or 0)})
+    return found
 
 
 def pull(podman: api.Api, reference: str) -> None:

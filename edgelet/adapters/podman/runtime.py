@@ -183,6 +183,10 @@ class Podman:
         except (errors.ImageMissing, errors.NotFound):
             return None
 
+    def images(self) -> tuple[dict[str, Any], ...]:
+        """All images as v1.ContainerImage objects."""
+        return tuple(images.listed(self._api))
+
     def pull(self, reference: str) -> Image:
         """See ports.Runtime."""
         images.pull(self._api, reference)

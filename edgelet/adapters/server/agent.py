@@ -11,7 +11,7 @@ from typing import Any
 from ... import __version__
 from ...core.render_node import KUBERNETES, kubelet_version
 from ...engine.store import Entry
-from ...model.agent_report import AgentReport, SourceReport
+from ...model.agent_report import AgentReport, LinkReport, SourceReport
 from ...model.pod import PodKey
 from ...model.sources import FileState
 from . import objects, params, statuses
@@ -125,8 +125,27 @@ def agent_status(report: AgentReport, entries: tuple[Entry, ...]) -> Json:
         "pods": {"ready": len(wanted) - len(waiting), "total": len(wanted), "held": _held(entries)},
         "notReady": [_why(entry) for entry in waiting],
         "notes": list(report.notes),
-        "degraded": bool(waiting or bad_sources or not report.podman_ok),
+        "link": link(report.link) if report.link else None,
+        "degraded": bool(waiting or bad_sources or not report.podman_ok or _bad(report.link)),
     }
+
+
+def link(report: LinkReport) -> Json:
+    """The link to an API server."""
+    return {
+        "server": report.server,
+        "up": report.up,
+        "message": report.message,
+        "since": objects.timestamp(report.since),
+        "lastHeartbeatTime": objects.timestamp(report.heartbeat),
+        "registered": report.registered,
+        "pending": report.pending,
+        "problems": list(report.problems),
+    }
+
+
+def _bad(report: LinkReport | None) -> bool:
+    return report is not None and bool(not report.up or report.problems)
 
 
 def source(report: SourceReport) -> Json:
