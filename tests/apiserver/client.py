@@ -63,11 +63,11 @@ class Client:
         finally:
             connection.close()
 
-    def text(self, path: str) -> str:
-        """The body of an answer that is no object."""
+    def text(self, path: str, accept: str = "*/*") -> str:
+        """The body of an answer as it is."""
         connection = http.client.HTTPSConnection(self._host, self._port, timeout=30, context=self._context)
         try:
-            connection.request("GET", path)
+            connection.request("GET", path, headers={"Accept": accept})
             return connection.getresponse().read().decode()
         finally:
             connection.close()

@@ -48,12 +48,15 @@ class Server:
         return f"/api/v1/nodes/{self.name}"
 
     def register(self) -> None:
-        """Make sure that the Node is there."""
+        """Make sure that the Node is there, and known to admission, which hears of it a moment later."""
         found = self.node.get(self.path)
         if found.code == 404:
             found = self.node.post("/api/v1/nodes", {"metadata": {"name": self.name}})
         assert found.code in (200, 201), found
         self.uid = found.body["metadata"]["uid"]
+        mirror = self.mirror()
+        known = self.until(lambda: self.node.post(f"{PODS}?dryRun=All", mirror), lambda a: a.code == 201)
+        assert known.code == 201, known
 
     def mirror(self, name: str = "", **spec: Any) -> Json:
         """The body of a mirror pod."""
@@ -71,8 +74,8 @@ class Server:
         }
 
     def create(self, pod: Json) -> Answer:
-        """POST a pod as the node; its authorizer may need a moment to know of a Node that is new."""
-        return self.until(lambda: self.node.post(PODS, pod), lambda a: not (a.code == 404 and "nodes" in a.message))
+        """POST a pod as the node."""
+        return self.node.post(PODS, pod)
 
     def made(self, **spec: Any) -> Json:
         """A mirror pod that is there and that the node may read."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -159,8 +160,8 @@ def test_after_the_node_was_made_anew_its_old_uid_is_refused(server: Server) -> 
     old = server.mirror()
     server.admin.delete(server.path)
     server.register()
-    assert _refused(server.until(lambda: server.node.post(PODS, old), lambda a: a.code != 404), "UID mismatch")
-    assert server.until(lambda: server.node.post(PODS, server.mirror()), lambda a: a.code == 201).code == 201
+    assert _refused(server.create(old), "UID mismatch")
+    assert server.create(server.mirror()).code == 201
 
 
 def test_the_name_must_be_free_and_needs_no_suffix(server: Server) -> None:
@@ -594,3 +595,24 @@ def _of_another(server: Server) -> str:
     made = server.admin.post(PODS, {"metadata": {"name": name}, "spec": spec})
     assert made.code == 201, made
     return name
+
+
+# ---- lists and watches of metadata ------------------------------------------------------------------
+
+METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+
+
+def test_metadata_alone_can_be_listed_and_watched(server: Server) -> None:
+    mine = f"fieldSelector=spec.nodeName%3D{server.name}"
+    name = server.made()["metadata"]["name"]
+    listed = json.loads(server.node.text(f"/api/v1/pods?{mine}", METADATA_LIST))
+    assert listed["kind"] == "PartialObjectMetadataList"
+    assert [i.keys() - {"kind", "apiVersion"} for i in listed["items"] if i["metadata"]["name"] == name] == [
+        {"metadata"}
+    ]
+    server.node.delete(f"{PODS}/{name}", gracePeriodSeconds=0)
+    query = f"{mine}&watch=1&timeoutSeconds=1&resourceVersion={listed['metadata']['resourceVersion']}"
+    events = [json.loads(line) for line in server.node.text(f"/api/v1/pods?{query}", METADATA).splitlines()]
+    assert [(e["type"], e["object"]["kind"]) for e in events] == [("DELETED", "PartialObjectMetadata")]
+    assert "spec" not in events[0]["object"] and events[0]["object"]["metadata"]["name"] == name

@@ -105,6 +105,12 @@ class Store:
             self.revision = self.first_revision = 1
             self.changed.notify_all()
 
+    def pending(self, revision: int, plural: str) -> bool:
+        """Whether a watch at this version has anything to do, be it to end."""
+        with self.changed:
+            latest = next((r for r, _, key, _ in reversed(self._history) if key[0] == plural), 0)
+            return latest > revision or revision > self.revision
+
     def since(self, revision: int, plural: str) -> Iterator[tuple[int, str, Json]]:
         """Changes of a resource after a version. Raises LookupError when they are not remembered, or lie ahead."""
         with self.changed:

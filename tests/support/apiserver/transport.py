@@ -19,14 +19,16 @@ from .faults import REASONS, Rule
 from .identity import ANONYMOUS, User
 from .kinds import Call
 from .traffic import CountedSocket
-from .verbs import selected
+from .verbs import selected, shown
 
 if TYPE_CHECKING:
     from .server import FakeServer
 
 NO_CHECK_TIME = 0x200000
 """OpenSSL: a certificate that has ended is the server's business (401), not a failed handshake."""
-BOOKMARK = 5.0
+BOOKMARK = 60.0
+"""Seconds between two bookmarks of a watch."""
+LOOK = 1.0
 """Seconds between two looks of a watch for its own end."""
 
 
@@ -185,6 +187,7 @@ class _Handler(BaseHTTPRequestHandler):
         if rule and rule.action == "cut_answer":
             raise Cut
         self._note(user, call, code)
+        item = shown(item, self.headers.get("Accept", ""))
         self._send(code, item, half=bool(rule and rule.action == "cut_half"))
 
     def _act(self, rule: Rule) -> None:
@@ -275,6 +278,7 @@ class _Handler(BaseHTTPRequestHandler):
                 items, revision = store.items(call.resource.plural, call.namespace), store.revision
             for item in items:
                 self._event("ADDED", item, call)
+        bookmark = time.monotonic() + BOOKMARK
         while not stopping.is_set() and time.monotonic() < ends:
             try:
                 for version, kind, item in store.since(revision, call.resource.plural):
@@ -284,8 +288,13 @@ class _Handler(BaseHTTPRequestHandler):
                 self._chunk({"type": "ERROR", "object": gone().body()})
                 break
             with store.changed:
-                if store.revision == revision or not any(store.since(revision, call.resource.plural)):
-                    store.changed.wait(min(BOOKMARK, max(ends - time.monotonic(), 0.01)))
+                news = store.pending(revision, call.resource.plural)
+                if not news:
+                    revision = store.revision
+                    store.changed.wait(min(LOOK, max(ends - time.monotonic(), 0.01)))
+            if not news and call.query.get("allowWatchBookmarks") == "true" and time.monotonic() >= bookmark:
+                bookmark = time.monotonic() + BOOKMARK
+                self._bookmark(call, revision)
         self.wfile.write(b"0\r\n\r\n")
         self.close_connection = True
 
@@ -293,6 +302,12 @@ class _Handler(BaseHTTPRequestHandler):
         if call.namespace in ("", item["metadata"].get("namespace", "")) and selected(item, call):
             self._chunk({"type": kind, "object": item})
 
+    def _bookmark(self, call: Call, revision: int) -> None:
+        metadata = {"resourceVersion": str(revision), "creationTimestamp": None}
+        item = {"kind": call.resource.kind, "apiVersion": call.resource.api_version, "metadata": metadata}
+        self._chunk({"type": "BOOKMARK", "object": item})
+
     def _chunk(self, item: Any) -> None:
+        item["object"] = shown(item["object"], self.headers.get("Accept", ""))
         data = json.dumps(item, separators=(",", ":")).encode() + b"\n"
         self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")

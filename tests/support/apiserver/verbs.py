@@ -139,6 +139,8 @@ class Verbs:
                 going = "deletionTimestamp" in old["metadata"]
                 why = f'object is being deleted: {resource.plural} "{name}" already exists' if going else ""
                 raise exists(resource.plural, name, resource.group) if not why else _going(call, name, why)
+            if call.query.get("dryRun") == "All":
+                return item
             made = self.store.add(self._key(call, name), item)
             if resource.plural == signing.PLURAL:
                 self._signer.created(made)
@@ -309,6 +311,17 @@ def selected(item: Json, call: Call) -> bool:
     return all((labels.get(name) == value) == equal for name, equal, value in by_label) and all(
         (_field(item, name) == value) == equal for name, equal, value in by_field
     )
+
+
+def shown(item: Json, accept: str) -> Json:
+    """The object as the client wishes to see it: whole, or its metadata alone."""
+    if "as=PartialObjectMetadata" not in accept or item.get("kind") == "Status":
+        return item
+    partial = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+    if "items" not in item:
+        return partial | {"metadata": item["metadata"]}
+    items = [partial | {"metadata": i["metadata"]} for i in item["items"]]
+    return partial | {"kind": "PartialObjectMetadataList", "metadata": item["metadata"], "items": items}
 
 
 def _field(item: Json, path: str) -> str:
