@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import bisect
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 from .. import errors, ports
-from ..adapters.metrics.facts import Calls
-from ..engine.probe_tally import BUCKETS
+from ..engine.counts import Counts, Row
 from ..model.observed import Bind, Image, ObservedContainer, ObservedPod
 from ..model.pod import Container, Pod, PodKey
-
-
-class _Tally:
-    __slots__ = ("buckets", "count", "errors", "seconds")
-
-    def __init__(self) -> None:
-        self.count = self.errors = 0
-        self.seconds = 0.0
-        self.buckets = [0] * (len(BUCKETS) + 1)
 
 
 class Counted:
@@ -29,31 +16,14 @@ class Counted:
 
     def __init__(self, runtime: ports.Runtime) -> None:
         self._runtime = runtime
-        self._lock = threading.Lock()
-        self._tallies: dict[str, _Tally] = {}
+        self._counts = Counts()
 
-    def calls(self) -> tuple[Calls, ...]:
-        """What was counted since the start."""
-        with self._lock:
-            rows = sorted(self._tallies.items())
-            return tuple(Calls(name, t.count, t.errors, t.seconds, tuple(t.buckets)) for name, t in rows)
+    def calls(self) -> tuple[Row, ...]:
+        """What was counted since the start, by operation."""
+        return self._counts.rows()
 
-    @contextmanager
-    def _counted(self, name: str) -> Iterator[None]:
-        began, failed = time.monotonic(), 0
-        try:
-            yield
-        except errors.RuntimeFailure:
-            failed = 1
-            raise
-        finally:
-            seconds = time.monotonic() - began
-            with self._lock:
-                tally = self._tallies.setdefault(name, _Tally())
-                tally.count += 1
-                tally.errors += failed
-                tally.seconds += seconds
-                tally.buckets[bisect.bisect_left(BUCKETS, seconds)] += 1
+    def _counted(self, name: str) -> AbstractContextManager[None]:
+        return self._counts.timed(time.monotonic, errors.RuntimeFailure, name)
 
     def list(self, key: PodKey | None = None) -> tuple[ObservedPod, ...]:
         """See ports.Runtime."""

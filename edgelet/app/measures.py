@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from ..adapters.metrics.facts import Calls, Facts
+from ..adapters.metrics.facts import Facts
+from ..engine.counts import Counts, Row, Work
 from ..engine.probe_tally import Tally
 from ..engine.store import StatusStore
 from ..model.agent_report import AgentReport
@@ -21,8 +22,11 @@ class Measures:
     store: StatusStore
     probes: Callable[[], tuple[Tally, ...]]
     usage: Looks
-    calls: Callable[[], tuple[Calls, ...]]
+    calls: Callable[[], tuple[Row, ...]]
     service: Callable[[], Mapping[str, Any]]
+    work: Work = field(default_factory=Work)
+    requests: Counts = field(default_factory=Counts)
+    responses: Counts = field(default_factory=Counts)
 
     def __call__(self, name: str) -> tuple[str, bytes]:
         """Only what that path tells is collected."""
@@ -40,5 +44,8 @@ class Measures:
                 calls=self.calls(),
                 service=self.service(),
                 cgroup_version=facts.cgroup_version,
+                work=self.work,
+                requests=self.requests.rows(),
+                responses=self.responses.rows(),
             )
         return exposition.CONTENT_TYPE, exposition.render(name, facts)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ..adapters.logs.reader import LogReader
 from ..adapters.server.api import ApiServer
 from ..adapters.server.contracts import Services
+from ..engine.counts import Counts
 from ..model.agent_report import LinkReport
 from . import configz, control, execs, machine, measures, submissions
 from .node import Node
@@ -33,6 +34,7 @@ def server(agent: Agent, link: Callable[[], LinkReport | None]) -> ApiServer:
         link=link,
     )
     asked = control.Control(parts)
+    requests, responses = Counts(), Counts()
     looks = Looks(engine.observer.all, base.clock, base.settings.root_dir)
     services = Services(
         store=base.store,
@@ -46,22 +48,37 @@ def server(agent: Agent, link: Callable[[], LinkReport | None]) -> ApiServer:
         clock=base.clock,
         usage=looks,
         metrics=measures.Measures(
-            asked.report, base.store, engine.prober.counters, looks, base.calls.calls, base.service.describe
+            asked.report,
+            base.store,
+            engine.prober.counters,
+            looks,
+            base.calls.calls,
+            base.service.describe,
+            engine.workers.work,
+            requests,
+            responses,
         ),
-        node=Node(
-            base.node.name,
-            base.settings.root_dir,
-            base.settings.max_pods,
-            machine.Address(base.clock, base.settings.node_ip),
-            base.runtime.version,
-            lambda: _trouble(asked),
-        ),
+        requests=requests,
+        responses=responses,
+        node=_node(agent, asked),
         node_name=base.node.name,
         config=lambda: configz.shown(base.settings),
         objects=engine.director.objects,
         secure=tls_port(base.settings, base.node.name, base.clock.time),
     )
     return ApiServer(base.settings.socket, services, fatal=base.beat.fatal)
+
+
+def _node(agent: Agent, asked: control.Control) -> Node:
+    base = agent.base
+    return Node(
+        base.node.name,
+        base.settings.root_dir,
+        base.settings.max_pods,
+        machine.Address(base.clock, base.settings.node_ip),
+        base.runtime.version,
+        lambda: _trouble(asked),
+    )
 
 
 def _trouble(asked: control.Control) -> str:

@@ -250,6 +250,7 @@ def _engine(base: Base, order: tuple[str, ...], sweeper: Sweeper) -> Engine:
                 clock=base.clock,
                 boot_id=base.boot_id,
                 host_ip=machine.Address(base.clock, base.settings.node_ip),
+                work=workers.work,
             )
         )
     )

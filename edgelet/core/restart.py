@@ -11,6 +11,7 @@ from .memory import ContainerMemory, PodMemory
 STATUS_UNKNOWN = "ContainerStatusUnknown"
 START_FAILED_CODE = 128
 KILLED_CODE = 137
+_PROBE_CAUSES = {"liveness": "LivenessProbe", "startup": "StartupProbe"}
 _LOST = "The container could not be located: it was removed, or the power failed while it ran."
 
 
@@ -60,6 +61,17 @@ def stopped(instance: ObservedContainer, memory: ContainerMemory) -> bool:
     if memory.stopping is not None and memory.stopping.container_id == instance.id:
         return memory.stopping.reason != text.POST_START_FAILED
     return memory.stopped and memory.last is not None and memory.last.container_id == instance.id
+
+
+def cause(name: str, instance: ObservedContainer | None, memory: ContainerMemory) -> str:
+    """Why a container is started again, in one word of few: what ended it, or how it ended by itself."""
+    if instance is None:
+        return "SandboxChanged"
+    if memory.stopping is not None and memory.stopping.container_id == instance.id:
+        causes = {text.probe_kill(name, kind): reason for kind, reason in _PROBE_CAUSES.items()}
+        return {**causes, text.POST_START_FAILED: "PostStartHook"}.get(memory.stopping.reason, "Asked")
+    end = ended(instance, memory)
+    return end.reason if end is not None else STATUS_UNKNOWN
 
 
 def _reason(instance: ObservedContainer, code: int) -> str:

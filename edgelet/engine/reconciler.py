@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from .. import errors, ports
-from ..core import backoff, phase
+from ..core import backoff, phase, restart
 from ..core import memory as memories
 from ..core import plan as planner
 from ..core.absorb import absorb
@@ -17,6 +17,7 @@ from ..model.actions import Action, Plan, Verb
 from ..model.pod import Pod, PodKey
 from ..model.status import PodStatus
 from . import targets
+from .counts import Work
 from .executor import Executor
 from .local import Local
 from .observer import Observer
@@ -71,6 +72,7 @@ class Context:
     clock: ports.Clock
     boot_id: str
     host_ip: Callable[[], str]
+    work: Work = field(default_factory=Work)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +162,20 @@ class Reconciler:
     def _act(self, local: Local, plan: Plan) -> Local:
         for action in plan.actions:
             uid = local.memory.uid
+            self._count_restart(local, action)
             try:
-                local = self._c.executor.do(local, action)
+                with self._c.work.actions.timed(self._c.clock.monotonic, errors.EdgeletError, action.verb.value):
+                    local = self._c.executor.do(local, action)
             except (errors.RuntimeFailure, errors.VolumeError) as error:
                 return self._failed(local, action, error)
             if action.verb is Verb.REMOVE_DATA:
                 self._forget(uid, local.memory)
         return local.with_memory(replace(local.memory, trouble=None))
+
+    def _count_restart(self, local: Local, action: Action) -> None:
+        if action.verb is Verb.CREATE_CONTAINER and action.number and local.observed is not None:
+            before = local.observed.newest(action.container)
+            self._c.work.restarts.add(restart.cause(action.container, before, local.memory.of(action.container)))
 
     def _forget(self, uid: str, memory: PodMemory) -> None:
         """The data of a generation is gone; one that comes once more goes on counting (1.5.6)."""

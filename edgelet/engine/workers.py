@@ -14,6 +14,7 @@ from .. import ports
 from ..core.memory import Pull
 from ..model.observed import State
 from ..model.pod import Pod, PodKey
+from .counts import Work
 from .local import Local
 from .reconciler import Reconciler, Stepped
 
@@ -36,8 +37,10 @@ class Wish:
 class Mailbox:
     """One pending slot per kind of news; putting never blocks, and never makes a backlog."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] = lambda: 0.0) -> None:
+        self._now = now
         self._news = threading.Condition()
+        self._since = 0.0
         self._wish: Wish | None = None
         self._restart: set[str] = set()
         self._impatient = False
@@ -84,6 +87,8 @@ class Mailbox:
             self._signal()
 
     def _signal(self) -> None:
+        if not self._woken:
+            self._since = self._now()
         self._woken = True
         self._news.notify()
 
@@ -99,6 +104,11 @@ class Mailbox:
             if not self._woken:
                 self._news.wait(seconds)
             return not self._closed
+
+    def age(self) -> float | None:
+        """Seconds that the oldest news have been waiting; None = there are none."""
+        with self._news:
+            return self._now() - self._since if self._woken else None
 
     def take(self, local: Local) -> Local:
         """`local` with all news applied."""
@@ -143,11 +153,12 @@ def _restarted(local: Local, container: str) -> Local:
 
 
 class Workers:
-    """All pods' workers by key; made on demand, ended when their pod is gone for good."""
+    """All pods' workers by key; made on demand, ended when their pod is gone for good. `work` counts what they do."""
 
     def __init__(self, clock: ports.Clock, broken: Callable[[str], None]) -> None:
         self._clock = clock
         self._broken = broken
+        self.work = Work()
         self._lock = threading.Lock()
         self._boxes: dict[PodKey, Mailbox] = {}
         self._threads: dict[PodKey, threading.Thread] = {}
@@ -165,7 +176,7 @@ class Workers:
                 return
             box = self._boxes.get(key)
             if box is None:
-                box = self._boxes[key] = Mailbox()
+                box = self._boxes[key] = Mailbox(self._clock.monotonic)
                 thread = threading.Thread(target=self._run, args=(key, box), name=f"pod {key}", daemon=True)
                 self._threads[key] = thread
                 thread.start()
@@ -230,6 +241,9 @@ class Workers:
         local = Local(key)
         box.wait(None)
         while True:
+            age = box.age()
+            if age is not None:
+                self.work.waited.add(seconds=age)
             stepped = self._step(box.take(local))
             local = stepped.local
             if stepped.over and self._retire(key, box):
@@ -241,7 +255,10 @@ class Workers:
     def _step(self, local: Local) -> Stepped:
         if self._reconciler is None:
             raise RuntimeError("Workers.use was not called")
-        return self._reconciler.step(local)
+        began = self._clock.monotonic()
+        stepped = self._reconciler.step(local)
+        self.work.steps.add(seconds=self._clock.monotonic() - began)
+        return stepped
 
     def _retire(self, key: PodKey, box: Mailbox) -> bool:
         with self._lock:

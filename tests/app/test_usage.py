@@ -103,5 +103,5 @@ def test_calls_are_counted_with_their_failures() -> None:
     counted.list(KEY)
     with pytest.raises(errors.NotFound):
         counted.inspect_container("none")
-    found = {c.operation: (c.count, c.errors, sum(c.buckets)) for c in counted.calls()}
-    assert found == {"list": (2, 0, 2), "inspect_container": (1, 1, 1)}
+    found = {c.labels: (c.count, c.errors, sum(c.buckets)) for c in counted.calls()}
+    assert found == {("list",): (2, 0, 2), ("inspect_container",): (1, 1, 1)}

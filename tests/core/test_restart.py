@@ -8,7 +8,7 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from edgelet.core import backoff, restart, starting, view
+from edgelet.core import backoff, restart, starting, text, view
 from edgelet.core.backoff import Backoff
 from edgelet.core.memory import ContainerMemory, StartError
 from edgelet.model.observed import ObservedContainer, State
@@ -213,3 +213,26 @@ def test_a_container_whose_post_start_hook_failed_ends_as_by_itself() -> None:
     failed = known(stopping=replace(stops(), reason="FailedPostStartHook"))
     assert not restart.stopped(ended(), failed)
     assert restart.stopped(ended(), known(stopping=stops()))
+
+
+@pytest.mark.parametrize(
+    ("instance", "remembered", "reason"),
+    [
+        (ended(code=0), known(), "Completed"),
+        (ended(code=1), known(), "Error"),
+        (ended(code=137, oom_killed=True), known(), "OOMKilled"),
+        (ended(code=None), known(), "ContainerStatusUnknown"),
+        (runs(), known(), "ContainerStatusUnknown"),
+        (created(), known(start_error=StartError("app-0", "no such command", NOW)), "StartError"),
+        (None, known(), "SandboxChanged"),
+        (ended(code=0), known(stopping=stops()), "Asked"),
+        (ended(code=0), known(stopping=stops("another")), "Completed"),
+        (ended(), known(stopping=replace(stops(), reason=text.probe_kill("app", "liveness"))), "LivenessProbe"),
+        (ended(), known(stopping=replace(stops(), reason=text.probe_kill("app", "startup"))), "StartupProbe"),
+        (ended(), known(stopping=replace(stops(), reason=text.POST_START_FAILED)), "PostStartHook"),
+    ],
+)
+def test_why_a_container_starts_again(
+    instance: ObservedContainer | None, remembered: ContainerMemory, reason: str
+) -> None:
+    assert restart.cause("app", instance, remembered) == reason

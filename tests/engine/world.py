@@ -15,6 +15,7 @@ from edgelet import errors, ports
 from edgelet.core.memory import Pull
 from edgelet.engine import observer as observers
 from edgelet.engine import puller as pullers
+from edgelet.engine.counts import Work
 from edgelet.engine.executor import Executor, Tools
 from edgelet.engine.local import Local
 from edgelet.engine.reconciler import Context, Reconciler, Stepped
@@ -283,6 +284,7 @@ class World:
         self.statuses = FakeStatuses()
         self.wish = Wish(None)
         self.ready = True
+        self.work = Work()
         self.boot()
 
     # -- the agent --------------------------------------------------------------------------------
@@ -313,6 +315,7 @@ class World:
             clock=self.clock,
             boot_id=self.runtime.boot_id,
             host_ip=lambda: "192.0.2.1",
+            work=self.work,
         )
         self.reconciler = Reconciler(context)
         self.local = Local(KEY)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from ...engine.counts import Row
 from ...engine.store import Entry
 from ...model.agent_report import LinkReport, SourceReport
 from ...model.status import ContainerStatus, Running, Terminated, Waiting
@@ -59,16 +60,25 @@ def _sources(value: Callable[[SourceReport], float]) -> Callable[[Facts], Iterab
     return lambda facts: (((s.name,), value(s)) for s in facts.agent.sources)
 
 
-def _calls(facts: Facts) -> Iterable[Sample]:
-    return (((c.operation,), float(c.count)) for c in facts.calls)
+Rows = Callable[[Facts], Iterable[Row]]
 
 
-def _call_errors(facts: Facts) -> Iterable[Sample]:
-    return (((c.operation,), float(c.errors)) for c in facts.calls)
+def _counts(rows: Rows, *more: str) -> Callable[[Facts], Iterable[Sample]]:
+    """How many of each; `more` are values of further labels."""
+    return lambda facts: (((*r.labels, *more), float(r.count)) for r in rows(facts))
 
 
-def _call_seconds(facts: Facts) -> Iterable[Histogram]:
-    return (Histogram((c.operation,), c.buckets, c.seconds) for c in facts.calls)
+def _failures(rows: Rows) -> Callable[[Facts], Iterable[Sample]]:
+    return lambda facts: ((r.labels, float(r.errors)) for r in rows(facts))
+
+
+def _seconds(rows: Rows) -> Callable[[Facts], Iterable[Histogram]]:
+    return lambda facts: (Histogram(r.labels, r.buckets, r.seconds) for r in rows(facts))
+
+
+def _short_requests(facts: Facts) -> Iterable[Row]:
+    """Those whose end does not lie with the client."""
+    return (Row(r.labels[:2], r.count, r.errors, r.seconds, r.buckets) for r in facts.requests if not r.labels[2])
 
 
 def _probe_results(facts: Facts) -> Iterable[Sample]:
@@ -95,20 +105,80 @@ AGENT = (
     Metric("kubelet_active_pods", "gauge", "Pods that are wanted and taken in.", ("static",), _desired),
     Metric("kubelet_node_name", "gauge", "The node's name.", ("node",), lambda f: [((f.agent.node,), 1.0)]),
     Metric("kubelet_cgroup_version", "gauge", "1 or 2.", (), lambda f: [((), float(f.cgroup_version))]),
-    Metric("kubelet_runtime_operations_total", "counter", "Calls to Podman.", ("operation_type",), _calls),
+    Metric(
+        "kubelet_runtime_operations_total",
+        "counter",
+        "Calls to Podman.",
+        ("operation_type",),
+        _counts(lambda f: f.calls),
+    ),
     Metric(
         "kubelet_runtime_operations_errors_total",
         "counter",
         "Calls to Podman that failed.",
         ("operation_type",),
-        _call_errors,
+        _failures(lambda f: f.calls),
     ),
     Metric(
         "kubelet_runtime_operations_duration_seconds",
         "histogram",
         "How long calls to Podman took.",
         ("operation_type",),
-        histograms=_call_seconds,
+        histograms=_seconds(lambda f: f.calls),
+    ),
+    Metric(
+        "kubelet_http_requests_total",
+        "counter",
+        "Requests to the API; long_running are watches, followed logs, exec and attach.",
+        ("method", "path", "long_running", "server_type"),
+        _counts(lambda f: f.requests, "readwrite"),
+    ),
+    Metric(
+        "kubelet_http_requests_duration_seconds",
+        "histogram",
+        "How long requests to the API took, long-running ones apart.",
+        ("method", "path"),
+        histograms=_seconds(_short_requests),
+    ),
+    Metric(
+        "edgelet_http_responses_total",
+        "counter",
+        "Answers of the API by status code.",
+        ("code",),
+        _counts(lambda f: f.responses),
+    ),
+    Metric(
+        "edgelet_reconcile_duration_seconds",
+        "histogram",
+        "How long a worker took to look at its pod and do what was to be done, Podman's time included.",
+        histograms=_seconds(lambda f: f.work.steps.rows()),
+    ),
+    Metric(
+        "edgelet_reconcile_wait_seconds",
+        "histogram",
+        "How long news of a pod (an exit, a manifest, a probe) waited until its worker took them up.",
+        histograms=_seconds(lambda f: f.work.waited.rows()),
+    ),
+    Metric(
+        "edgelet_actions_total",
+        "counter",
+        "What was done to pods.",
+        ("verb",),
+        _counts(lambda f: f.work.actions.rows()),
+    ),
+    Metric(
+        "edgelet_action_errors_total",
+        "counter",
+        "What was tried and failed; it is tried again.",
+        ("verb",),
+        _failures(lambda f: f.work.actions.rows()),
+    ),
+    Metric(
+        "edgelet_restarts_total",
+        "counter",
+        "Containers started again since the agent's start, by why: how the one before ended, or what ended it.",
+        ("reason",),
+        _counts(lambda f: f.work.restarts.rows()),
     ),
     Metric("edgelet_info", "gauge", "Version of the agent.", ("version",), lambda f: [((f.agent.version,), 1.0)]),
     Metric(

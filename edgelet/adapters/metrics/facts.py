@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...engine.counts import Row, Work
 from ...engine.probe_tally import Tally
 from ...engine.store import Entry
 from ...model.agent_report import AgentReport
@@ -16,27 +17,22 @@ Sample = tuple[tuple[str, ...], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
-    """One kind of call to Podman: how many, how many failed, seconds; `buckets` as engine.probe_tally has them."""
-
-    operation: str
-    count: int = 0
-    errors: int = 0
-    seconds: float = 0.0
-    buckets: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Facts:
-    """One look at everything."""
+    """One look at everything.
+
+    `calls` are to Podman by operation, `requests` to the API by (method, path, long-running), `responses` by code.
+    """
 
     agent: AgentReport
     entries: tuple[Entry, ...] = ()
     probes: tuple[Tally, ...] = ()
     usage: Report = field(default_factory=Report)
-    calls: tuple[Calls, ...] = ()
+    calls: tuple[Row, ...] = ()
     service: Mapping[str, Any] = field(default_factory=dict)
     cgroup_version: int = 2
+    work: Work = field(default_factory=Work)
+    requests: tuple[Row, ...] = ()
+    responses: tuple[Row, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

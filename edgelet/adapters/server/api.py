@@ -52,6 +52,8 @@ HEADER_BYTES = 64 << 10
 IDLE_SECONDS = 120.0
 """A kept-alive connection without a request, or a body that does not come, ends after that."""
 
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
 LOOK_SECONDS = 10.0
 """Seconds between looks whether the socket file is still there."""
 
@@ -275,7 +277,7 @@ def _server(
         list(routes(services, hub, door)),
         default_handler_class=base.Unknown,
         default_handler_args=given,
-        log_function=_log_request,
+        log_function=lambda handler: _finished(handler, services),
         websocket_max_message_size=1 << 20,
         websocket_ping_interval=30,
     )
@@ -288,6 +290,16 @@ def _server(
         body_timeout=IDLE_SECONDS,
         ssl_options=context,
     )
+
+
+def _finished(handler: tornado.web.RequestHandler, services: Services) -> None:
+    """After each answer: counted, and logged with who asked."""
+    _log_request(handler)
+    method = handler.request.method if handler.request.method in METHODS else "other"
+    path, long = (handler.resource, handler.long_running) if isinstance(handler, base.Access) else ("other", False)
+    seconds = handler.request.request_time()
+    services.requests.add(method or "other", path, "true" if long else "", seconds=seconds)
+    services.responses.add(str(handler.get_status()))
 
 
 def _log_request(handler: tornado.web.RequestHandler) -> None:

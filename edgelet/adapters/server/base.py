@@ -69,6 +69,11 @@ class Access(tornado.web.RequestHandler):
             raise Refused(statuses.forbidden(self.resource, self.user.name, verb, namespace, name))
         return None
 
+    @property
+    def long_running(self) -> bool:
+        """Whether the answer goes on for as long as the client likes."""
+        return False
+
     def verb(self) -> str:
         """The Kubernetes verb of this request: reading is "get" or "list", all else needs the admin role."""
         return _VERBS.get(self.request.method or "", "create")

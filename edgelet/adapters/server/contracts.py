@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ... import ports
+from ...engine.counts import Counts
 from ...engine.recorder import EventRing
 from ...engine.store import StatusStore
 from ...model.agent_report import AgentReport
@@ -178,4 +179,6 @@ class Services:
     group: str = "edgelet"
     secure: Secure | None = None
     config: Callable[[], Mapping[str, Any]] = dict
+    requests: Counts = field(default_factory=Counts)
+    responses: Counts = field(default_factory=Counts)
     objects: Callable[[], tuple[LocalObject, ...]] = tuple

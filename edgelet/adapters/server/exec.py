@@ -46,6 +46,11 @@ class Exec(Access, tornado.websocket.WebSocketHandler):
     resource = "pods/exec"
     sessions: ClassVar[int] = 0
 
+    @property
+    def long_running(self) -> bool:
+        """See Access."""
+        return True
+
     def verb(self) -> str:
         return "create"
 

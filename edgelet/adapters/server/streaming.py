@@ -16,6 +16,11 @@ class Streaming(Access):
     _waiter: asyncio.Future[None] | None = None
 
     @property
+    def long_running(self) -> bool:
+        """See Access."""
+        return any(self.param(name) not in ("", "0", "false") for name in ("watch", "follow"))
+
+    @property
     def over(self) -> bool:
         """Whether the client is gone or the server is ending."""
         return self.gone or self.hub.closed

@@ -6,6 +6,7 @@ import http.client
 import shutil
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,15 +14,17 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from edgelet.adapters.metrics import doc, exposition
-from edgelet.adapters.metrics.facts import Calls, Facts
+from edgelet.adapters.metrics.facts import Facts
 from edgelet.cli.client import ApiFailure
 from edgelet.cli.main import main
 from edgelet.core.probes import Kind
+from edgelet.engine.counts import Row, Work
 from edgelet.engine.probe_tally import BUCKETS, Tally
 from edgelet.engine.store import Entry
 from edgelet.model.agent_report import AgentReport, SourceReport
 from edgelet.model.pod import PodKey
 from edgelet.model.usage import ContainerUsage, Interface, NodeUsage, PodUsage, Report, Usage
+from tests.adapters.server.test_abuse import raw
 from tests.support.serving import NOW, FakeUsages, Rig, pod, running, serving
 
 KEY = PodKey("default", "web-edge1")
@@ -62,6 +65,18 @@ def samples(written: str) -> dict[str, list[tuple[dict[str, str], float]]]:
     return found
 
 
+def work() -> Work:
+    """Two restarts, one of them after a failed try."""
+    found = Work()
+    found.steps.add(seconds=0.2)
+    found.waited.add(seconds=0.001)
+    found.restarts.add("OOMKilled")
+    found.restarts.add("LivenessProbe")
+    found.actions.add("start container", seconds=0.1)
+    found.actions.add("start container", seconds=0.1, failed=True)
+    return found
+
+
 def facts() -> Facts:
     """One of everything."""
     source = SourceReport("file", "/etc/kubernetes/manifests", pods=1, read_at=NOW, problems=("a.yaml: bad",))
@@ -70,8 +85,11 @@ def facts() -> Facts:
         (Entry(pod(), running(restarts=2), 1, NOW),),
         (TALLY,),
         REPORT,
-        (Calls("list", 5, 1, 0.5, (5, *[0] * len(BUCKETS))),),
+        (Row(("list",), 5, 1, 0.5, (5, *[0] * len(BUCKETS))),),
         {"starts": 2, "deaths": 1},
+        work=work(),
+        requests=(Row(("GET", "pods", ""), 2, 0, 0.1, (2, *[0] * len(BUCKETS))), Row(("GET", "pods", "true"), 1)),
+        responses=(Row(("200",), 3),),
     )
 
 
@@ -92,7 +110,31 @@ def test_the_kubelets_names_are_kept() -> None:
     assert told["edgelet_container_restarts_total"][0][1] == 2.0
     assert told["edgelet_source_problems"] == [({"source": "file"}, 1.0)]
     assert told["edgelet_podman_service_deaths_total"] == [({}, 1.0)]
+    assert told["edgelet_restarts_total"] == [({"reason": "LivenessProbe"}, 1.0), ({"reason": "OOMKilled"}, 1.0)]
+    assert told["edgelet_actions_total"] == [({"verb": "start container"}, 2.0)]
+    assert told["edgelet_action_errors_total"] == [({"verb": "start container"}, 1.0)]
+    assert told["edgelet_reconcile_duration_seconds_sum"] == [({}, 0.2)]
+    assert told["edgelet_reconcile_wait_seconds_count"] == [({}, 1.0)]
+    asked = {"method": "GET", "path": "pods", "server_type": "readwrite"}
+    assert ({**asked, "long_running": "true"}, 1.0) in told["kubelet_http_requests_total"]
+    assert told["kubelet_http_requests_duration_seconds_count"] == [({"method": "GET", "path": "pods"}, 2.0)]
+    assert told["edgelet_http_responses_total"] == [({"code": "200"}, 3.0)]
     assert "process_resident_memory_bytes" in told
+
+
+def test_requests_are_counted_by_kind_and_never_by_what_a_client_makes_up(rig: Rig) -> None:
+    rig.client.get("/api/v1/pods")
+    for path in ("/made/up", "/api/v1/namespaces/x/pods/made-up"):
+        with pytest.raises(ApiFailure):
+            rig.client.get(path)
+    for number in range(3):
+        raw(rig, f"X{number} / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+    wanted = {("GET", "pods", ""): 2, ("GET", "paths", ""): 1, ("other", "paths", ""): 3}
+    until = time.monotonic() + 20  # counted once the answer is out
+    while {row.labels: row.count for row in rig.services.requests.rows()} != wanted:
+        assert time.monotonic() < until, rig.services.requests.rows()
+        time.sleep(0.02)
+    assert {row.labels for row in rig.services.responses.rows()} == {("200",), ("404",), ("405",)}
 
 
 def test_probe_results_carry_the_probers_labels() -> None:
