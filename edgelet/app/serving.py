@@ -19,21 +19,7 @@ from .wiring import Agent
 def server(agent: Agent, link: Callable[[], LinkReport | None]) -> ApiServer:
     """The API server of a running agent."""
     base, engine = agent.base, agent.engine
-    notes = tuple(n for n in (base.node.warning, *base.settings.warnings) if n)
-    parts = control.Parts(
-        node=base.node.name,
-        clock=base.clock,
-        director=engine.director,
-        workers=engine.workers,
-        observer=engine.observer,
-        sources=agent.sources.all,
-        service=base.service.describe,
-        version=base.runtime.version,
-        beat=lambda: base.beat.at,
-        notes=notes,
-        link=link,
-    )
-    asked = control.Control(parts)
+    asked = control.Control(_parts(agent, link))
     requests, responses = Counts(), Counts()
     looks = Looks(engine.observer.all, base.clock, base.settings.root_dir)
     services = Services(
@@ -67,6 +53,24 @@ def server(agent: Agent, link: Callable[[], LinkReport | None]) -> ApiServer:
         secure=tls_port(base.settings, base.node.name, base.clock.time),
     )
     return ApiServer(base.settings.socket, services, fatal=base.beat.fatal)
+
+
+def _parts(agent: Agent, link: Callable[[], LinkReport | None]) -> control.Parts:
+    base, engine = agent.base, agent.engine
+    notes = tuple(n for n in (base.node.warning, *base.settings.warnings) if n)
+    return control.Parts(
+        node=base.node.name,
+        clock=base.clock,
+        director=engine.director,
+        workers=engine.workers,
+        observer=engine.observer,
+        sources=agent.sources.all,
+        service=base.service.describe,
+        version=base.runtime.version,
+        beat=lambda: base.beat.at,
+        notes=notes,
+        link=link,
+    )
 
 
 def _node(agent: Agent, asked: control.Control) -> Node:

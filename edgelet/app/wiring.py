@@ -233,8 +233,7 @@ def _engine(base: Base, order: tuple[str, ...], sweeper: Sweeper) -> Engine:
     )
     puller = Puller(base.calls, base.clock, base.events, workers.pulled, base.beat.fatal, workers.hurry)
     runner = OciExec(os.path.join(base.settings.run_dir, "exec"))
-    results = ProbeResults(os.path.join(base.settings.run_dir, "probes.json"))
-    prober = Prober(base.clock, runner, base.events, wake, results=results, fatal=base.beat.fatal)
+    prober = _prober(base, runner, wake)
     hooks = Hooks(base.clock, runner, base.events, wake, base.beat.fatal)
     tools = Tools(base.calls, base.data, observer, puller, base.events, base.clock, hooks)
     workers.use(
@@ -257,6 +256,11 @@ def _engine(base: Base, order: tuple[str, ...], sweeper: Sweeper) -> Engine:
     holds = HoldFile(os.path.join(base.settings.root_dir, "holds"))
     late.append(Director(order, workers, observer, base.events, holds, base.node.name))
     return Engine(workers, exits, observer, late[0], puller, prober, hooks, runner, states, sweeper)
+
+
+def _prober(base: Base, runner: OciExec, wake: ports.Wake) -> Prober:
+    results = ProbeResults(os.path.join(base.settings.run_dir, "probes.json"))
+    return Prober(base.clock, runner, base.events, wake, results=results, fatal=base.beat.fatal)
 
 
 def _sweeper(base: Base) -> Sweeper:
