@@ -108,6 +108,12 @@ class Settings:
     max_pods: int = 110
     """Most pods this node runs; 0 = none."""
 
+    pod_network: str = "podman"
+    """Podman network that pods join. One that does not exist is made, with a name service: pods find each other."""
+
+    pod_cidr: str = ""
+    """Addresses of a network that is made; "" = Podman chooses free ones."""
+
     strict: bool = False
     """Refuse a manifest with unknown or unsupported fields instead of warning."""
 

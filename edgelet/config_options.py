@@ -152,6 +152,8 @@ OPTIONS = (
         "between looks at log sizes",
     ),
     Option("max_pods", "maxPods", ("--max-pods",), values.count(0, 10_000), "110", "most pods on this node"),
+    Option("pod_network", "podNetwork", ("--pod-network",), values.network_name, "NAME", "Podman network of pods"),
+    Option("pod_cidr", "podCIDR", ("--pod-cidr",), values.network, "CIDR", "addresses of pods, if the agent makes it"),
     Option("strict", "strict", ("--strict",), values.boolean, "true", "refuse manifests with unknown fields"),
     Option("log_level", "logLevel", ("--log-level",), values.log_level, "info", "debug, info, warning or error"),
     Option("kubeconfig", "kubeconfig", ("--kubeconfig",), values.path, "PATH", "link to a Kubernetes API server"),

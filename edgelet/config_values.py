@@ -89,6 +89,23 @@ def size(value: object) -> int | None:
     return number
 
 
+def network_name(value: object) -> str | None:
+    """Name of a Podman network, which is also that of its bridge; an empty one means the default."""
+    name = _scalar(value)
+    if name and not re.fullmatch(r"[a-z0-9][a-z0-9_.-]{0,14}", name):
+        raise ValueError("write up to 15 lower-case letters, digits, '-', '_' and '.', the first a letter or digit")
+    return name or None
+
+
+def network(value: object) -> str:
+    """An IP network in CIDR notation, as text; "" stays "" (not set)."""
+    written = _scalar(value)
+    try:
+        return str(ipaddress.ip_network(written)) if written else ""
+    except ValueError as error:
+        raise ValueError(f"write a network such as 10.89.0.0/24 ({error})") from error
+
+
 def boolean(value: object) -> bool:
     """true or false, in the words people use."""
     if isinstance(value, bool):

@@ -40,6 +40,8 @@ DEFAULTS = {
     "client_ca_file": "",
     "token_auth_file": "",
     "max_pods": 110,
+    "pod_network": "podman",
+    "pod_cidr": "",
     "strict": False,
     "log_level": "info",
     "kubeconfig": "",
@@ -304,3 +306,11 @@ def test_a_report_frequency_follows_the_update_frequency_when_only_that_is_set()
     assert load("--node-status-update-frequency 20s").node_status_report_frequency == 20.0
     both = load("--node-status-update-frequency 20s --node-status-report-frequency 1m")
     assert both.node_status_report_frequency == 60.0
+
+
+def test_the_pods_network_is_a_name_and_its_addresses_a_network() -> None:
+    settings = load(file="podNetwork: edgelet\npodCIDR: 10.89.0.0/24\n")
+    assert (settings.pod_network, settings.pod_cidr) == ("edgelet", "10.89.0.0/24")
+    assert load("--pod-network=").pod_network == "podman"
+    assert "up to 15 lower-case letters" in mistakes("--pod-network=a_name_that_no_bridge_can_have")
+    assert "10.89.0.1/24 has host bits set" in mistakes("--pod-cidr=10.89.0.1/24")

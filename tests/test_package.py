@@ -97,12 +97,13 @@ def test_scripts_parse(script: str) -> None:
         subprocess.run([first.removeprefix("#!"), "-n", path], check=True)
 
 
-def test_the_default_configuration_is_understood_and_changes_nothing() -> None:
+def test_the_default_configuration_is_understood_and_gives_pods_a_network_with_names() -> None:
     from edgelet import config, config_file
 
     path = BUILD.parent / "config.yaml"
     parsed = config_file.parse(path.read_bytes(), str(path), frozenset(o.key for o in config.OPTIONS))
-    assert (list(parsed.entries), list(parsed.mistakes), list(parsed.warnings)) == ([], [], [])
+    assert (list(parsed.mistakes), list(parsed.warnings)) == ([], [])
+    assert [(entry.key, entry.value) for entry in parsed.entries] == [("podNetwork", "edgelet")]
     commented = path.read_text().replace("\n#", "\n")
     lines = [line for line in commented.splitlines() if line.split(":")[0] in {o.key for o in config.OPTIONS}]
     assert len(lines) >= 5

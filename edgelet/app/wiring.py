@@ -178,6 +178,7 @@ def _base(settings: config.Settings) -> Base:
         clock,
         boot_id=boot_id,
         facts=podman.facts(host),
+        network=podman.Network(settings.pod_network, settings.pod_cidr),
         warn=_warner(events),
         message=last_words.read,
     )

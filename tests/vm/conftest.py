@@ -6,7 +6,9 @@ they are not collected into an ordinary run.
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Generator, Iterator
@@ -22,6 +24,8 @@ from .box import Box
 SUITE_VARIABLE = "EDGELET_VM"
 PACKAGE_VARIABLE = "EDGELET_DEB"
 HERE = Path(__file__).parent
+KEPT = 2
+"""Frozen machines kept beside an image."""
 IMPORT = f"podman import --change 'ENV PATH=/bin' - {IMAGE}"
 
 
@@ -81,18 +85,31 @@ def blank(vm_image: Path, request: pytest.FixtureRequest) -> Iterator[machine.Ma
 
 
 @pytest.fixture(scope="session")
-def frozen(vm_image: Path, vm_package: bytes) -> Iterator[Path]:
-    """A machine with edgelet at work, frozen: each module goes on from there with disks of its own."""
-    with tempfile.TemporaryDirectory(prefix="edgelet-vm-") as directory:
-        booted = _booted(vm_image, directory, "")
-        try:
-            _install(booted, vm_package)
-            Box(booted).until("the agent", lambda: bool(booted.ask("/version")))
-            booted.run("sync")
-            booted.freeze()
-        finally:
-            booted.power_cut()
-        yield Path(directory)
+def frozen(vm_image: Path, vm_package: bytes) -> Path:
+    """A machine with edgelet at work, frozen: each module goes on from there with disks of its own.
+
+    Kept beside the image, as long as the package stays the same.
+    """
+    kept = vm_image / f"with-{hashlib.sha256(vm_package + IMPORT.encode()).hexdigest()[:12]}"
+    if not kept.exists():
+        with tempfile.TemporaryDirectory(prefix="new-", dir=vm_image) as directory:
+            _freeze(vm_image, directory, vm_package)
+            Path(directory).rename(kept)
+            os.mkdir(directory)  # for its removal
+    for old in sorted(vm_image.glob("with-*"), key=os.path.getmtime)[:-KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
+    return kept
+
+
+def _freeze(image: Path, directory: str, package: bytes) -> None:
+    booted = _booted(image, directory, "")
+    try:
+        _install(booted, package)
+        Box(booted).until("the agent", lambda: bool(booted.ask("/version")))
+        booted.run("sync")
+        booted.freeze()
+    finally:
+        booted.power_cut()
 
 
 @pytest.fixture(scope="module")

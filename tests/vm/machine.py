@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-BOOT_SECONDS = 240.0
+BOOT_SECONDS = 900.0
 CONSOLE_TAIL = 60
 DISKS = ("root.qcow2", "state.qcow2")
 
@@ -70,14 +70,14 @@ class Machine:
     def _make_disks(self) -> None:
         if self._frozen is not None:
             for name in DISKS:
-                _overlay(self._frozen / name, "qcow2", self.directory / name)
+                _overlay((self._frozen / name).resolve(), "qcow2", self.directory / name)
             return
-        _overlay(self.image / "disk.img", "raw", self.directory / "root.qcow2")
+        _overlay((self.image / "disk.img").resolve(), "raw", self.directory / "root.qcow2")
         state = self.directory / "state.img"
         with state.open("wb") as file:
             file.truncate(1 << 30)
         subprocess.run(["mkfs.ext4", "-q", "-L", "state", str(state)], check=True)
-        _overlay(state, "raw", self.directory / "state.qcow2")
+        _overlay(Path("state.img"), "raw", self.directory / "state.qcow2")
 
     def __enter__(self) -> Machine:
         return self
@@ -247,7 +247,8 @@ class Machine:
 
 
 def _overlay(base: Path, kind: str, path: Path) -> None:
-    words = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", kind, "-b", str(base.resolve()), str(path)]
+    """A disk that keeps only what differs from `base` (relative: beside `path`)."""
+    words = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", kind, "-b", str(base), str(path)]
     subprocess.run(words, check=True)
 
 

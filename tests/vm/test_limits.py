@@ -117,6 +117,15 @@ def test_a_host_port_leads_into_the_pod(limited: Box) -> None:
     limited.remove("web")
 
 
+def test_pods_find_each_other_by_name(limited: Box) -> None:
+    serve = "mkdir /tmp/w; echo hello >/tmp/w/index.html; httpd -f -p 8080 -h /tmp/w & wait"
+    limited.write(pod("named", container(script=serve)))
+    limited.wait_ready("named")
+    fetch = "wget -qO- http://named:8080/"
+    limited.until("an answer", lambda: limited.inside("besteffort", fetch) == "hello\n")
+    limited.remove("named")
+
+
 def test_logs_are_rotated_and_no_line_is_lost(limited: Box) -> None:
     settings = {"containerLogMaxSize": "50Ki", "containerLogMaxFiles": 50, "containerLogMonitorInterval": "1s"}
     limited.vm.put("/etc/edgelet/config.yaml", json.dumps(settings).encode())

@@ -33,7 +33,8 @@ def test_upgrade_removal_and_purge(blank: Machine, vm_package: bytes, tmp_path: 
     assert blank.run(f"ls {MANIFESTS}").out.split() == ["web.yaml"]
 
     blank.run("dpkg -P edgelet", timeout=300)
-    left = blank.run("podman pod ls -q; podman ps -aq; ls /var/lib/edgelet /etc/edgelet /run/edgelet", check=False)
+    made = "podman pod ls -q; podman ps -aq; podman network ls -q | grep -vx podman"
+    left = blank.run(f"{made}; ls /var/lib/edgelet /etc/edgelet /run/edgelet", check=False)
     assert left.out == ""
     assert "edgelet" not in blank.run(
         "cat /proc/mounts; ls /var/log/pods; getent group edgelet", check=False

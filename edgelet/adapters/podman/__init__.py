@@ -1,11 +1,12 @@
 """Podman: the service, the transport, the bodies sent and the answers read; `Podman` is ports.Runtime."""
 
 from .host import Host, read
+from .networks import Network
 from .runtime import Podman
 from .service import Service, Storage
 from .spec import HostFacts
 
-__all__ = ["Host", "HostFacts", "Podman", "Service", "Storage", "facts", "read"]
+__all__ = ["Host", "HostFacts", "Network", "Podman", "Service", "Storage", "facts", "read"]
 
 
 def facts(host: Host) -> HostFacts:

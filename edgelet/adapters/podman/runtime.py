@@ -60,7 +60,7 @@ class Podman:
         *,
         boot_id: str,
         facts: spec.HostFacts | None = None,
-        network: str = "podman",
+        network: networks.Network | None = None,
         warn: Warn = _to_log,
         message: Message = _no_message,
     ) -> None:
@@ -69,7 +69,7 @@ class Podman:
         self._naming = spec.Naming(owner, boot_id)
         self._layout = layout
         self._facts = facts or spec.HostFacts()
-        self._network = network
+        self._network = network or networks.Network()
         self._warn = warn
         self._message = message
         self._memory = _Memory(Times(clock))
@@ -80,7 +80,7 @@ class Podman:
 
     def networks(self) -> networks.Known:
         """What Podman knows of networks, to find what it has forgotten. Raises errors.RuntimeFailure."""
-        return networks.known(self._api, self._network)
+        return networks.known(self._api, self._network.name)
 
     # ---- ports.Runtime ----------------------------------------------------------------------
 
@@ -97,7 +97,9 @@ class Podman:
 
     def create_pod(self, pod: Pod, attempt: int) -> ObservedPod:
         """See ports.Runtime."""
-        body = spec.pod_body(pod, self._naming, attempt, self._network)
+        body = spec.pod_body(pod, self._naming, attempt, self._network.name)
+        if "Networks" in body:
+            networks.ensure(self._api, self._network, self._naming.owner)
         made = self._api.post("pods/create", body=body, timeout=CREATE_SECONDS, creating=True)
         self._memory.own(made["Id"])
         return seen.created_pod(self._api.get(f"pods/{made['Id']}/json"))

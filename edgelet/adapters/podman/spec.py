@@ -23,6 +23,8 @@ MIN_QUOTA_US = 1_000
 MIN_SHARES, MAX_SHARES = 2, 262_144
 PROPAGATION = {"None": "rprivate", "HostToContainer": "rslave", "Bidirectional": "rshared"}
 HOSTNAME_MAX = 63
+DEFAULT_NETWORK = "podman"
+"""Exists in every Podman, without a file even; it has no name service."""
 LOG_UNLIMITED = 1 << 62
 """Bytes of a log at which conmon throws the file away: never, whatever containers.conf says.
 
@@ -77,7 +79,7 @@ def hostname(pod: Pod) -> str:
     return pod.hostname or pod.name[:HOSTNAME_MAX].rstrip("-.")
 
 
-def pod_body(pod: Pod, naming: Naming, attempt: int, network: str = "podman") -> Body:
+def pod_body(pod: Pod, naming: Naming, attempt: int, network: str = DEFAULT_NETWORK) -> Body:
     """Body of POST pods/create; `network` is the bridge network of pods that have their own."""
     body: Body = {
         "name": naming.pod(pod),
@@ -96,9 +98,17 @@ def pod_body(pod: Pod, naming: Naming, attempt: int, network: str = "podman") ->
         return {**body, "netns": {"nsmode": "host"}}
     body["hostname"] = hostname(pod)
     body["netns"] = {"nsmode": "bridge"}
-    body["Networks"] = {network: {}}
+    names = _names(pod, network)
+    body["Networks"] = {network: {"aliases": names} if names else {}}
     ports = [_port(p) for c in pod.all_containers for p in c.ports if p.host_port]
     return {**body, "portmappings": ports} if ports else body
+
+
+def _names(pod: Pod, network: str) -> list[str]:
+    """What other pods may call it: its name as written, with the node's, and its host name."""
+    if network == DEFAULT_NETWORK:
+        return []
+    return list(dict.fromkeys(name for name in (pod.short_name, pod.name, hostname(pod)) if name))
 
 
 def _shared_namespaces(pod: Pod) -> list[str]:
