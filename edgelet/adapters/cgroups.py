@@ -61,7 +61,7 @@ class Cgroups:
             for controller in controllers.split(","):
                 mount = self._mounts.get(controller)
                 if mount is not None:
-                    found[controller] = mount.point + path.removeprefix(mount.root.rstrip("/"))
+                    found[controller] = mount.point + _container(path).removeprefix(mount.root.rstrip("/"))
         return found
 
     def _v1(self, groups: Mapping[str, str]) -> Usage:
@@ -118,6 +118,17 @@ class Cgroups:
             oom_kills=events.get("oom_kill", 0),
             processes=_optional(f"{group}/pids.current"),
         )
+
+
+def _container(path: str) -> str:
+    """The group that Podman made, where limits and sums are: the process may be in one below it.
+
+    crun puts it into ``libpod-ID.scope/container`` on v2 (crun(1), run.oci.systemd.subgroup), systemd as first
+    process makes more.
+    """
+    names = path.split("/")
+    last = max((n for n, name in enumerate(names) if name.startswith("libpod-")), default=len(names) - 1)
+    return "/".join(names[: last + 1])
 
 
 def _mounts(text: str) -> dict[str, Mount]:

@@ -92,6 +92,17 @@ def test_version_2_is_read(tmp_path: Path) -> None:
     assert (limited.memory_limit, limited.swap) == (2000000, 0)
 
 
+@pytest.mark.parametrize("below", ["", "/container", "/container/init.scope"])
+def test_the_groups_below_a_containers_own_are_part_of_it(tmp_path: Path, below: str) -> None:
+    own = "cg/machine.slice/machine-libpod_pod_ab.slice/libpod-1.scope"
+    files = {f"{own}/memory.current": "500\n", f"{own}/memory.max": "1000\n", f"{own}/cpu.stat": "usage_usec 7000000\n"}
+    inner = {f"{own}/container/memory.current": "100\n", f"{own}/container/memory.max": "max\n"}
+    group = f"0::/{own.removeprefix('cg/')}{below}\n"
+    found = tree(tmp_path, files | inner, "1 0 0:1 / AT/cg rw - cgroup2 cgroup2 rw\n", group).usage(PID)
+    assert found is not None
+    assert (found.memory, found.memory_limit, found.cpu) == (500, 1000, 7.0)
+
+
 @pytest.mark.parametrize("text", ["", "nonsense\n", "0::/gone\n"])
 def test_a_process_that_is_gone_has_no_figures(tmp_path: Path, text: str) -> None:
     cgroups = tree(tmp_path, {}, "1 0 0:1 / AT/cg rw - cgroup2 cgroup2 rw\n", text)

@@ -82,29 +82,12 @@ def test_a_viewer_sees_and_changes_nothing(agent: Agent) -> None:
     assert "forbidden" in kubectl("run", "x", "--image=y", check=False).stderr
 
 
-def test_what_is_used_agrees_with_the_control_groups_and_podman(agent: Agent) -> None:
+def test_top_of_the_node_and_the_raw_metrics(agent: Agent) -> None:
     serve(agent)
     kubectl = Kubectl(agent)
-    busy = "trap 'exit 0' TERM; head -c 33554432 /dev/zero > /dev/shm/x; while :; do :; done"
-    agent.write(pod("busy", container(command=["sh", "-c", busy], resources={"limits": {"cpu": "300m"}})))
-    agent.wait_ready("busy")
-    agent.wait("it to have used some", lambda: _container(agent)["memory"]["usageBytes"] > 32 << 20)
-    shown = kubectl("top", "pod", "--no-headers").stdout.split()
-    assert shown[0] == "busy-n1"
-    assert 20 <= int(shown[1].removesuffix("m")) <= 400  # the limit above; a busy machine gives less
     assert kubectl("top", "node", "--no-headers").stdout.split()[0] == "n1"
-    used = _container(agent)["memory"]["usageBytes"]
-    theirs = json.loads(agent.podman("stats", "--no-stream", "--format", "json", agent.running_id("busy")))[0]
-    podman = theirs["mem_usage"].split(" / ")[0]
-    number, unit = float(podman.rstrip("kMGB")), podman[-2]
-    assert abs(number * {"k": 1e3, "M": 1e6, "G": 1e9}[unit] - used) < 0.05 * used
     for path in ("", "/probes", "/resource", "/cadvisor"):
         assert "# TYPE" in kubectl("get", "--raw", f"/metrics{path}").stdout
-
-
-def _container(agent: Agent) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = agent.get("/stats/summary")["pods"][0]["containers"][0]
-    return found
 
 
 def test_attach_shows_output_takes_input_and_ends_nothing(agent: Agent) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import shutil
 import subprocess
 import urllib.parse
@@ -17,7 +18,7 @@ import yaml
 
 from tests.e2e.agent import Agent
 from tests.e2e.kubectl import free_port
-from tests.e2e.manifests import container, exec_probe, pod
+from tests.e2e.manifests import SERVE, container, exec_probe, pod
 
 PATHS = ("/metrics", "/metrics/probes", "/metrics/resource", "/metrics/cadvisor")
 BUSY = "trap 'exit 0' TERM; while :; do :; done"
@@ -75,7 +76,12 @@ def test_prometheus_scrapes_all_paths_and_dashboards_are_right(agent: Agent) -> 
     port = free_port()
     agent.start(f"--port={port}")
     limited = container("app", command=["sh", "-c", BUSY], resources={"limits": {"cpu": "200m"}})
-    agent.write(pod("busy", limited, container("side", readinessProbe=exec_probe("true"))))
+    failing = container(
+        "side", readinessProbe=exec_probe("true"), livenessProbe=exec_probe("test", "-e", "/dev/shm/ok")
+    )
+    failing["command"] = ["sh", "-c", f"[ -e /dev/shm/again ] && touch /dev/shm/ok; touch /dev/shm/again; {SERVE}"]
+    agent.write(pod("busy", limited, failing))
+    agent.wait("one restart", lambda: agent.restarts("busy", "side") == 1)
     agent.wait_ready("busy")
     with prometheus(agent, port) as own:
         agent.wait("all four to be scraped", lambda: _all_up(own))
@@ -83,10 +89,22 @@ def test_prometheus_scrapes_all_paths_and_dashboards_are_right(agent: Agent) -> 
         agent.wait("a rate of CPU time", lambda: 0.02 < value(own, cpu) < 0.3)
         memory = 'sum(container_memory_working_set_bytes{job="resource",pod="busy-n1",container="app"})'
         assert 0 < value(own, memory) < 64 << 20
-        assert value(own, 'sum(edgelet_container_restarts_total{pod="busy-n1"})') == 0
+        assert value(own, 'edgelet_container_restarts_total{pod="busy-n1",container="side"}') == 1
+        assert value(own, 'edgelet_container_restarts_total{pod="busy-n1",container="app"}') == 0
+        assert value(own, 'edgelet_restarts_total{reason="LivenessProbe"}') == 1
         good = 'sum(prober_probe_total{pod="busy-n1",probe_type="Readiness",result="successful"})'
         agent.wait("results of probes", lambda: value(own, good) >= 1)
+        bad = 'sum by (pod) (prober_probe_total{pod="busy-n1",probe_type="Liveness",result="failed"})'
+        assert value(own, bad) >= 1
+        # What dashboards of cAdvisor and of the kubelet ask.
+        throttled = 'sum(rate(container_cpu_cfs_throttled_periods_total{pod="busy-n1",container="app"}[10s]))'
+        agent.wait("throttling", lambda: value(own, throttled) > 0)
+        told = 'container_memory_working_set_bytes{job="cadvisor",pod="busy-n1",container="app"}'
+        assert 0 < value(own, told) < 64 << 20
+        slow = "histogram_quantile(0.99, sum(rate(kubelet_runtime_operations_duration_seconds_bucket[1m])) by (le))"
+        agent.wait("latencies of Podman", lambda: not math.isnan(value(own, slow)))
         assert value(own, "kubelet_running_pods") == 1
+        assert value(own, 'kubelet_running_containers{container_state="running"}') == 2
 
 
 def _all_up(port: int) -> bool:
