@@ -10,7 +10,7 @@ VM    ?= bookworm
 export MALLOC_ARENA_MAX ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench saves fuzz-api mutants deb binary vm test-vm test-podman5 clean
+.PHONY: help setup run test check bench saves outages fuzz-api mutants deb binary vm test-vm test-podman5 clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,12 @@ saves: export EDGELET_SAVES_STATE ?= build/saves.state
 saves: $(VENV)/.dev ## 500 rounds of real editors' saves with a real pod behind; goes on where it ended after 40 minutes
 	@mkdir -p build
 	nice -n 5 $(PY) -m pytest -s tests/e2e/test_saves.py $(ARGS)
+
+outages: export EDGELET_OUTAGE_SECONDS ?= 600
+outages: export EDGELET_OUTAGE_STATE ?= build/outages.state
+outages: $(VENV)/.dev ## ten minutes of an API server that fails at random, then all is equal; goes on where it was interrupted
+	@mkdir -p build
+	nice -n 10 $(PY) -m pytest -s tests/e2e/test_mirror_outages.py -k random $(ARGS)
 
 fuzz-api: export FUZZ_SECONDS ?= 600
 fuzz-api: $(VENV)/.dev ## ten minutes of schemathesis (installed into build/) over the API: no 5xx, no hang
