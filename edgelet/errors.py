@@ -10,7 +10,8 @@
     ├── RuntimeFailure           Podman did not do what was asked
     │   ├── Temporary            may work when tried again: unreachable, busy, locked, timed out
     │   │   ├── Unreachable      nothing answers on the socket
-    │   │   └── TimedOut         no answer within the deadline: it may have taken effect or not
+    │   │   ├── TimedOut         no answer within the deadline: it may have taken effect or not
+    │   │   └── Damaged          layers of an image are missing or broken in local storage
     │   ├── Conflict             the name is taken (a container or pod of that name exists)
     │   ├── NotFound             the thing named is not there (any more)
     │   ├── ImageMissing         the image is not in local storage
@@ -70,6 +71,10 @@ class Unreachable(Temporary):
 
 class TimedOut(Temporary):
     """No answer within the call's deadline; it may have taken effect or not."""
+
+
+class Damaged(Temporary):
+    """The storage of an image is damaged: it works again once the image was fetched anew."""
 
 
 class Conflict(RuntimeFailure):

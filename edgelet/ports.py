@@ -86,6 +86,22 @@ class Runtime(Protocol):
         ...
 
 
+class Repairs(Protocol):
+    """Ways around a Podman that does not do its work (core.repair says when); all of them leave other pods alone."""
+
+    def settle(self, container_id: str) -> None:
+        """End its process by the kernel, and write its exit file where conmon cannot. Raises StateError."""
+        ...
+
+    def drop_image(self, reference: str) -> None:
+        """Remove a damaged image that no container uses, so that it can be fetched anew. Raises RuntimeFailure."""
+        ...
+
+    def renew_service(self) -> bool:
+        """Restart the Podman service if it is ours, and has not just been; False = it was left alone."""
+        ...
+
+
 class Volumes(Protocol):
     """Volumes on the host: directories, tmpfs mounts, hostPath checks."""
 

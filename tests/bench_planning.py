@@ -61,7 +61,18 @@ class Fleet:
         puller = Puller(runtime, clock, recorder, lambda *_: None)
         self.reconciler = Reconciler(
             Context(
-                executor=Executor(Tools(runtime, volumes, observer, puller, recorder, clock, fakes.FakeHooks())),
+                executor=Executor(
+                    Tools(
+                        runtime,
+                        volumes,
+                        observer,
+                        puller,
+                        recorder,
+                        clock,
+                        fakes.FakeHooks(),
+                        fakes.FakeRepairs(runtime),
+                    )
+                ),
                 observer=observer,
                 probes=self.probes,
                 hooks=fakes.FakeHooks(),

@@ -574,3 +574,27 @@ class FakeProbes:
             started=started,
             ready=started and target.container.readiness is None,
         )
+
+
+class FakeRepairs:
+    """ports.Repairs: notes what was asked for; settling does what an exit file written by hand does."""
+
+    def __init__(self, runtime: FakeRuntime) -> None:
+        self.runtime = runtime
+        self.done: list[tuple[str, str]] = []
+
+    def settle(self, container_id: str) -> None:
+        """See ports.Repairs."""
+        self.done.append(("settle", container_id))
+        if any(c.id == container_id and c.running for p in self.runtime.pods() for c in p.containers):
+            self.runtime.repair(container_id)
+
+    def drop_image(self, reference: str) -> None:
+        """See ports.Repairs."""
+        self.done.append(("drop_image", reference))
+        self.runtime.images.pop(reference, None)
+
+    def renew_service(self) -> bool:
+        """See ports.Repairs."""
+        self.done.append(("renew_service", ""))
+        return True

@@ -39,6 +39,7 @@ from ..model.pod import PodKey
 from . import machine, orphans
 from .counted import Counted
 from .pod_data import PodData
+from .repairs import Repairs
 
 log = logging.getLogger(__name__)
 
@@ -236,7 +237,7 @@ def _engine(base: Base, order: tuple[str, ...], sweeper: Sweeper) -> Engine:
     runner = OciExec(os.path.join(base.settings.run_dir, "exec"))
     prober = _prober(base, runner, wake)
     hooks = Hooks(base.clock, runner, base.events, wake, base.beat.fatal)
-    tools = Tools(base.calls, base.data, observer, puller, base.events, base.clock, hooks)
+    tools = Tools(base.calls, base.data, observer, puller, base.events, base.clock, hooks, _repairs(base, exits))
     workers.use(
         Reconciler(
             Context(
@@ -257,6 +258,10 @@ def _engine(base: Base, order: tuple[str, ...], sweeper: Sweeper) -> Engine:
     holds = HoldFile(os.path.join(base.settings.root_dir, "holds"))
     late.append(Director(order, workers, observer, base.events, holds, base.node.name))
     return Engine(workers, exits, observer, late[0], puller, prober, hooks, runner, states, sweeper)
+
+
+def _repairs(base: Base, exits: ExitWatcher) -> Repairs:
+    return Repairs(exits.settle, base.runtime.drop_image, base.service.renew)
 
 
 def _prober(base: Base, runner: OciExec, wake: ports.Wake) -> Prober:

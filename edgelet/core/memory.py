@@ -11,10 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..model.actions import Verb
 from ..model.hooks import HookKind, HookState, HookStates
 from ..model.pod import Pod
 from ..model.status import Terminated, Waiting
 from .backoff import Backoff
+
+
+class Kind(enum.Enum):
+    """What kind of failure it was, where that decides what helps."""
+
+    OTHER = "other"
+    DAMAGED = "damaged image"
+    TAKEN = "name taken"
 
 
 class PullState(enum.Enum):
@@ -80,11 +89,28 @@ class StartError:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """The runtime failed the pod's last step `failures` times in a row; tried again at `retry_at`."""
+    """The runtime failed the pod's last step `failures` times in a row; tried again at `retry_at`.
+
+    `tries` of these were the same `verb`, the last one for that `target` and `container`; None = Podman did not
+    even answer, so nothing about the step is known.
+    """
 
     message: str
     failures: int
     retry_at: float
+    verb: Verb | None = None
+    target: str = ""
+    container: str = ""
+    tries: int = 0
+    kind: Kind = Kind.OTHER
+
+
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """How far up the repair ladder of a failing `verb` this pod is: `rung` rungs have been taken."""
+
+    verb: Verb
+    rung: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +164,7 @@ class PodMemory:
     start_time: float = 0.0
     attempt: int = 0
     trouble: Trouble | None = None
+    climb: Climb | None = None
     ending: Ending | None = None
     replace_id: str = ""
     anew: bool = False
@@ -159,7 +186,7 @@ class PodMemory:
     def impatient(self) -> PodMemory:
         """A copy that waits for nothing: no back-off, no retry time, no trouble (a person said so)."""
         eager = {n: replace(c, backoff=None, retry_at=0.0, pull=_eager(c.pull)) for n, c in self.containers.items()}
-        return replace(self, containers=eager, trouble=None)
+        return replace(self, containers=eager, trouble=None, climb=None)
 
 
 def _eager(pull: Pull | None) -> Pull | None:

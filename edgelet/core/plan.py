@@ -16,7 +16,7 @@ from ..model.observed import ObservedPod, State
 from ..model.pod import Pod
 from ..model.status import Waiting
 from ..ports import Verdict
-from . import restart, starting, stopping, text
+from . import repair, restart, starting, stopping, text
 from .memory import PodMemory
 from .view import Look, View, abandoned, finished, over, view
 
@@ -49,6 +49,15 @@ def plan(scene: Scene) -> Plan:
     trouble = scene.memory.trouble
     if trouble and scene.now < trouble.retry_at:
         return Plan(wake_at=trouble.retry_at)
+    usual = _usual(scene)
+    if trouble and any((a.verb, a.container) == (trouble.verb, trouble.container) for a in usual.actions):
+        repairs = repair.rung(scene.old or scene.pod, scene.observed, scene.memory)
+        return replace(usual, actions=repairs or usual.actions)
+    return usual
+
+
+def _usual(scene: Scene) -> Plan:
+    """One round as if the runtime had never failed."""
     if scene.observed is None:
         return _absent(scene) if scene.down is None else Plan()
     if scene.down is not None and scene.pod is not None and not scene.memory.ending:

@@ -9,7 +9,7 @@ from ..model.actions import Action, Plan, Verb
 from ..model.hooks import HookKind, HookState
 from ..model.observed import ObservedContainer, ObservedPod
 from ..model.pod import HookHandler, Sleep
-from . import text
+from . import repair, text
 from .memory import PodMemory, Stopping
 
 MINIMUM = 2.0
@@ -64,7 +64,7 @@ def step(mark: Mark, memory: PodMemory, grace: int, reason: str, now: float) -> 
     if not stop.kills:
         deadline = min(deadline, stop.since + max(float(grace), stop.late + MINIMUM))
     if now >= deadline:
-        return Action(Verb.KILL_CONTAINER, "grace period is over", mark.name, mark.id), None
+        return repair.unkillable(mark.name, mark.id, stop.kills), None
     return None, deadline
 
 

@@ -44,6 +44,7 @@ class Tools:
     recorder: ports.Recorder
     clock: ports.Clock
     hooks: ports.Hooks
+    repairs: ports.Repairs
 
 
 class Executor:
@@ -64,6 +65,10 @@ class Executor:
             Verb.REMOVE_CONTAINER: self._remove_container,
             Verb.INSPECT_CONTAINER: self._inspect_container,
             Verb.REMOVE_DATA: self._remove_data,
+            Verb.SETTLE_CONTAINER: self._settle_container,
+            Verb.RENEW_IMAGE: self._renew_image,
+            Verb.RENEW_SERVICE: self._renew_service,
+            Verb.REPORT: self._report,
         }
 
     def do(self, local: Local, action: Action) -> Local:
@@ -269,6 +274,29 @@ class Executor:
             seen = replace(known, partial=False)
         mono = known.finished_mono or seen.finished_mono
         return self._saw(local, local.observed.with_container(replace(seen, finished_mono=mono)))
+
+    # -- repairs ----------------------------------------------------------------------------------
+
+    def _settle_container(self, local: Local, action: Action) -> Local:
+        try:
+            self._t.repairs.settle(action.target)
+        except errors.StateError as error:
+            raise errors.Temporary(str(error)) from error
+        return replace(local, stale=True)
+
+    def _renew_image(self, local: Local, action: Action) -> Local:
+        self._t.repairs.drop_image(action.target)
+        missing = Pull(PullState.MISSING, at=self._t.clock.monotonic())
+        return local.with_memory(local.memory.update(action.container, pull=missing))
+
+    def _renew_service(self, local: Local, action: Action) -> Local:
+        if not self._t.repairs.renew_service():
+            log.info("%s: the Podman service is left alone: it is not ours, or was restarted just now", local.key)
+        return replace(local, stale=True)
+
+    def _report(self, local: Local, action: Action) -> Local:
+        self._event(local, "Warning", "RepairFailed", action.reason, action.container)
+        return local
 
     # -- shared -----------------------------------------------------------------------------------
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from .. import errors, ports
-from ..core import backoff, phase, restart
+from ..core import backoff, phase, repair, restart, stopping
 from ..core import memory as memories
 from ..core import plan as planner
 from ..core.absorb import absorb
-from ..core.memory import Ending, PodMemory, Trouble
+from ..core.memory import Climb, Ending, PodMemory, Trouble
 from ..model.actions import Action, Plan, Verb
 from ..model.pod import Pod, PodKey
 from ..model.status import PodStatus
@@ -163,6 +163,8 @@ class Reconciler:
         for action in plan.actions:
             uid = local.memory.uid
             self._count_restart(local, action)
+            if action.rung:
+                local = self._climb(local, action)
             try:
                 with self._c.work.actions.timed(self._c.clock.monotonic, errors.EdgeletError, action.verb.value):
                     local = self._c.executor.do(local, action)
@@ -176,6 +178,18 @@ class Reconciler:
         if action.verb is Verb.CREATE_CONTAINER and action.number and local.observed is not None:
             before = local.observed.newest(action.container)
             self._c.work.restarts.add(restart.cause(action.container, before, local.memory.of(action.container)))
+
+    def _climb(self, local: Local, action: Action) -> Local:
+        """Tell of a step of the repair ladder, and remember it, whether it will succeed or not."""
+        if action.verb is not Verb.REPORT:
+            self._c.recorder.event(local.ref(action.container), "Warning", "Repairing", str(action))
+        memory, trouble = local.memory, local.memory.trouble
+        stop = memory.of(action.container).stopping
+        if trouble is not None and trouble.verb is not None:
+            memory = replace(memory, climb=Climb(trouble.verb, action.rung))
+        elif stop is not None and stop.container_id == action.target:
+            memory = memory.update(action.container, stopping=stopping.killed(stop, self._c.clock.monotonic()))
+        return local.with_memory(memory)
 
     def _forget(self, uid: str, memory: PodMemory) -> None:
         """The data of a generation is gone; one that comes once more goes on counting (1.5.6)."""
@@ -192,19 +206,20 @@ class Reconciler:
         elif action.verb in (Verb.REMOVE_POD, Verb.STOP_CONTAINER, Verb.KILL_CONTAINER):
             self._event_once(local, "FailedKillPod", f"error killing pod: {error}", error)
         log.warning("%s: cannot %s: %s", local.key, action.verb.value, error)
-        return self._trouble(replace(local, stale=not isinstance(error, errors.VolumeError)), error)
+        return self._trouble(replace(local, stale=not isinstance(error, errors.VolumeError)), error, action)
 
     def _event_once(self, local: Local, reason: str, message: str, error: Exception) -> None:
         trouble = local.memory.trouble
         if trouble is None or trouble.message != str(error):
             self._c.recorder.event(local.ref(), "Warning", reason, message)
 
-    def _trouble(self, local: Local, error: errors.EdgeletError) -> Local:
+    def _trouble(self, local: Local, error: errors.EdgeletError, action: Action | None = None) -> Local:
         """Back off; the first surprise (a name taken, a thing gone) is looked at again at once."""
         failures = local.memory.trouble.failures + 1 if local.memory.trouble else 1
         surprise = isinstance(error, errors.Conflict | errors.NotFound)
         delay = 0.0 if surprise and failures == 1 else backoff.steps(failures, FIRST_RETRY, RETRY_CAP)
-        trouble = Trouble(str(error), failures, self._c.clock.monotonic() + delay)
+        retry_at = self._c.clock.monotonic() + delay
+        trouble = repair.troubled(local.memory.trouble, action, error, Trouble(str(error), failures, retry_at))
         return local.with_memory(replace(local.memory, trouble=trouble))
 
     # -- record -------------------------------------------------------------------------------------
@@ -213,8 +228,8 @@ class Reconciler:
         """What is waited for; trouble of the runtime hides that, and is over once nothing is left to do."""
         if self._troubled(local):
             return local
-        if not plan.actions and local.memory.trouble:
-            local = local.with_memory(replace(local.memory, trouble=None))
+        if not plan.actions and (local.memory.trouble or local.memory.climb):
+            local = local.with_memory(replace(local.memory, trouble=None, climb=None))
         return local if local.waiting == plan.waiting else replace(local, waiting=plan.waiting)
 
     def _ending(self, local: Local, plan: Plan) -> Local:

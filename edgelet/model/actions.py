@@ -28,6 +28,10 @@ class Verb(enum.Enum):
     REMOVE_CONTAINER = "remove container"
     INSPECT_CONTAINER = "inspect container"
     REMOVE_DATA = "remove data"
+    SETTLE_CONTAINER = "end, without Podman, container"
+    RENEW_IMAGE = "fetch anew the image of container"
+    RENEW_SERVICE = "restart the Podman service"
+    REPORT = "report"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,7 @@ class Action:
     PULL_IMAGE, the pod uid for REMOVE_DATA), `number` the restart count for CREATE_CONTAINER,
     the attempt for CREATE_POD, the grace in seconds for RUN_PRE_STOP, ANNOUNCE_STOP and STOP_CONTAINER.  `reason` is a
     phrase an operator can read.  `config_hash` is the generation that a PULL_IMAGE is for.
+    `rung` > 0 = a step of the repair ladder (core.repair), counted from its foot.
     """
 
     verb: Verb
@@ -46,6 +51,7 @@ class Action:
     target: str = ""
     number: int = 0
     config_hash: str = ""
+    rung: int = 0
 
     def __str__(self) -> str:
         what = " ".join(x for x in (self.container, self.target[:12]) if x)

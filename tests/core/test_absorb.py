@@ -245,7 +245,7 @@ def test_a_stop_under_way_outlives_the_agent_and_not_the_machine() -> None:
     stop = Stopping("app-0", NOW - 3, NOW + 4, "asked to", 1, True, 2.5)
     stopped = memory({"app": known(0, stopping=stop)})
     assert memories.load(memories.dump(stopped), "boot-1") == stopped
-    assert memories.load(memories.dump(stopped), "boot-2") == memory({"app": known(0)})
+    assert memories.load(memories.dump(stopped), "boot-2") == memory({"app": known(0)}, boot_id="boot-2")
 
 
 def test_what_belongs_to_one_life_stays_behind() -> None:

@@ -122,7 +122,8 @@ def test_a_kill_that_did_nothing_is_repeated(world: World) -> None:
     world.want(None)
     world.run(13)
     sent = [c.args[1] for c in world.runtime.called("signal_container")]
-    assert sent == ["SIGTERM", "SIGKILL", "SIGKILL", "SIGKILL"]
+    assert sent == ["SIGTERM", "SIGKILL", "SIGKILL"]
+    assert [done for done, _ in world.repairs.done] == ["settle"]
 
 
 def test_a03_a_manifest_that_goes_and_comes_back_goes_on_counting(world: World) -> None:
@@ -484,7 +485,7 @@ def test_news_do_not_shorten_the_wait_after_trouble(world: World) -> None:
 
 
 def test_trouble_is_told_once(world: World) -> None:
-    world.runtime.fail("create_pod", times=4)
+    world.runtime.fail("create_pod", times=3)
     world.want(make_pod())
     world.run(60)
     failed = [e for e in world.recorder.events if e.reason == "FailedCreatePodSandBox"]
@@ -876,3 +877,86 @@ def test_the_next_agent_does_not_greet_again(world: World) -> None:
     world.pump()
     assert world.hooks.begun == []
     assert world.runtime.running() == ["app", "first"]
+
+
+# ---- repair -----------------------------------------------------------------------------------------
+
+
+def repairs(world: World) -> list[str]:
+    """What the repair ladder did, as its events say it."""
+    return [e.message for e in world.recorder.events if e.reason in ("Repairing", "RepairFailed")]
+
+
+def test_pain_61_a_container_that_cannot_be_started_is_made_anew_and_then_its_sandbox(world: World) -> None:
+    world.runtime.fail("start_container", times=7)
+    up(world)
+    world.run(200)
+    assert [r.partition(":")[0].split()[:2] for r in repairs(world)] == [["remove", "container"], ["remove", "pod"]]
+    assert world.runtime.running() == ["app"]
+    assert world.status.phase == "Running"
+    assert world.local.memory.climb is None
+
+
+def test_pain_46_a_start_that_nothing_helps_is_reported_once_and_goes_on_being_tried(world: World) -> None:
+    world.runtime.fail("start_container", times=500)
+    up(world)
+    world.run(1500)
+    told = repairs(world)
+    assert [r.split(":")[0].rsplit(" ", 1)[0] for r in told[:3]][:1] == ["remove container app"]
+    assert world.repairs.done == [("renew_service", "")]
+    assert [r for r in told if "df -h" in r] == told[-1:]
+    tried = len(world.runtime.called("start_container"))
+    world.run(100)
+    assert len(world.runtime.called("start_container")) > tried
+
+
+def test_pain_44_46_a_container_that_no_kill_ends_is_ended_without_podman(world: World) -> None:
+    up(world)
+    deaf = world.runtime.signal_container
+    world.runtime.signal_container = lambda container_id, signal: None  # type: ignore[method-assign]
+    world.want(None)
+    world.run(60)
+    assert [done for done, _ in world.repairs.done] == ["settle"]
+    assert world.runtime.pods() == ()
+    assert len(repairs(world)) == 1
+    world.runtime.signal_container = deaf  # type: ignore[method-assign]
+
+
+def test_a_pod_that_cannot_be_removed_is_settled_and_then_the_service_restarted(world: World) -> None:
+    up(world)
+    world.runtime.fail("remove_pod", times=8)
+    world.want(None)
+    world.run(300)
+    assert [done for done, _ in world.repairs.done] == ["settle", "settle", "renew_service"]
+    assert world.runtime.pods() == ()
+
+
+def test_a_damaged_image_is_removed_and_pulled_again(world: World) -> None:
+    world.runtime.registry["demo"] = world.runtime.images["demo"]
+    world.runtime.fail("create_container", errors.Damaged("cannot create: layer not known"))
+    up(world)
+    world.run(30)
+    assert world.repairs.done == [("drop_image", "demo")]
+    assert world.runtime.running() == ["app"]
+    assert "Pulling" in reasons(world)
+
+
+def test_a_name_that_a_foreign_pod_has_is_reported_with_advice(world: World) -> None:
+    world.runtime.taken_names.add("web-node_default")
+    up(world)
+    world.run(120)
+    assert [r for r in repairs(world) if "rename or remove" in r]
+    assert world.repairs.done == []
+    world.runtime.taken_names.clear()
+    world.run(60)
+    assert world.runtime.running() == ["app"]
+
+
+def test_a_person_begins_the_ladder_anew(world: World) -> None:
+    world.runtime.fail("start_container", times=500)
+    up(world)
+    world.run(600)
+    assert world.local.memory.climb is not None
+    world.box.hurry()
+    world.pump()
+    assert world.local.memory.climb is None or world.local.memory.climb.rung < 5

@@ -76,7 +76,8 @@ class Engine:
         self.puller = Puller(self.runtime, self.clock, self.recorder, self.workers.pulled)
         self.volumes = fakes.FakeVolumes()
         hooks = fakes.FakeHooks()
-        tools = Tools(self.runtime, self.volumes, self.observer, self.puller, self.recorder, self.clock, hooks)
+        repairs = fakes.FakeRepairs(self.runtime)
+        tools = Tools(self.runtime, self.volumes, self.observer, self.puller, self.recorder, self.clock, hooks, repairs)
         states = States(MemoryStore(), {}, "boot-1")
         self.workers.use(
             Reconciler(

@@ -281,6 +281,7 @@ class World:
         self.volumes.gone = self._gone
         self.store = MemoryStore()
         self.recorder = fakes.FakeRecorder()
+        self.repairs = fakes.FakeRepairs(self.runtime)
         self.statuses = FakeStatuses()
         self.wish = Wish(None)
         self.ready = True
@@ -303,7 +304,9 @@ class World:
         self.puller = puller
         self.hooks = fakes.FakeHooks()
         self.hooks.began = self.rules.hook_begun
-        tools = Tools(self.runtime, self.volumes, self.observer, puller, self.recorder, self.clock, self.hooks)
+        tools = Tools(
+            self.runtime, self.volumes, self.observer, puller, self.recorder, self.clock, self.hooks, self.repairs
+        )
         context = Context(
             executor=Executor(tools),
             observer=self.observer,

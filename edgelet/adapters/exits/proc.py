@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
+import signal
+import time
 
 from ...core import conmon
 from ...errors import StateError
@@ -56,6 +60,40 @@ def is_inside(pid: int, container_id: str, conmon_pid: int) -> bool:
             return container_id in groups.read()
     except OSError:
         return False
+
+
+def of_container(container_id: str) -> tuple[list[int], list[int]]:
+    """Its conmons, and the processes in its control group: one pass over all processes."""
+    conmons, inside = [], []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        words = _cmdline(int(entry))
+        if container_id in words and words[0].endswith("conmon"):
+            conmons.append(int(entry))
+        elif is_inside(int(entry), container_id, -1):
+            inside.append(int(entry))
+    return conmons, inside
+
+
+def end(pids: list[int], seconds: float) -> bool:
+    """SIGKILL for all of them; whether all ended in time."""
+    poll, descriptors = select.poll(), []
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            descriptors.append(os.pidfd_open(pid))
+            signal.pidfd_send_signal(descriptors[-1], signal.SIGKILL)
+            poll.register(descriptors[-1], select.POLLIN)
+    until, left = time.monotonic() + seconds, set(descriptors)
+    try:
+        while left and (rest := until - time.monotonic()) > 0:
+            for descriptor, _ in poll.poll(rest * 1000):
+                poll.unregister(descriptor)
+                left.discard(descriptor)
+        return not left
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
 
 
 def _cmdline(pid: int) -> list[str]:

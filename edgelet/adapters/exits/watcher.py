@@ -48,6 +48,9 @@ FILE_PATIENCE = 1.0
 """Seconds between the end of a process and the moment its exit file is given up."""
 
 
+SETTLE_SECONDS = 1.0
+
+
 Report = tuple[str, int | None, str]
 
 
@@ -144,15 +147,18 @@ class ExitWatcher:
         with self._lock:
             self._remove(container_id)
 
-    def settle(self, container_id: str, code: int) -> None:
-        """Write an exit file by hand, for a container whose process has ended and whose conmon is gone.
+    def settle(self, container_id: str) -> None:
+        """End the processes of a container by the kernel; write its exit file by hand if it has no conmon.
 
-        After CONMON_DIED it is there already. Raises StateError.
+        Waits for their end, a second at most: a process that hangs in the kernel stays. Raises StateError.
         """
         with self._lock:
             exit_dir = self._exit_dir
-        if proc.read_exit_file(exit_dir, container_id) is None:
-            proc.write_exit_file(exit_dir, container_id, code)
+        conmons, inside = proc.of_container(container_id)
+        if not proc.end(inside, SETTLE_SECONDS):
+            raise StateError(f"cannot end container {container_id[:12]}: its process does not even heed SIGKILL")
+        if not conmons and proc.read_exit_file(exit_dir, container_id) is None:
+            proc.write_exit_file(exit_dir, container_id, ORPHAN_CODE)
 
     # ---- the thread -------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import contextlib
 import importlib.util
 import json
 import logging
+import re
 import sys
 import threading
 import time
@@ -304,11 +305,20 @@ _BY_TEXT: tuple[tuple[str, Callable[[str], errors.RuntimeFailure]], ...] = (
 )
 
 
+_DAMAGED = re.compile(
+    r"layer not known"
+    r"|(creating overlay mount|creating read-write layer|\bstat \S*/overlay/)[^\n]*no such file or directory"
+)
+"""What Podman 4.3 says when directories of an image's layers are gone, or their record is."""
+
+
 def failure(status: int, cause: str, message: str, what: str) -> errors.RuntimeFailure:
     """The error for an HTTP status of 400 or more; `cause` and `message` as Podman's JSON body has them."""
     text = f"{cause}\n{message}".lower()
     said = message if cause in message else f"{message}: {cause}"
     sentence = f"cannot {what}: {said or f'HTTP status {status}'}"
+    if _DAMAGED.search(text):
+        return errors.Damaged(sentence)
     for mark, kind in _BY_TEXT:
         if mark in text:
             return kind(sentence)

@@ -6,6 +6,7 @@ fixed at first sight.  Both are bounded by what Podman lists.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
@@ -196,6 +197,11 @@ class Podman:
         if found is None:
             raise errors.PullFailed(f"cannot pull {reference}: Podman says it did, but does not have it")
         return found
+
+    def drop_image(self, reference: str) -> None:
+        """Remove an image that no container uses; gone already is success. Raises errors.RuntimeFailure."""
+        with contextlib.suppress(errors.NotFound, errors.ImageMissing):
+            self._api.delete(f"images/{quote(reference, safe='')}")
 
     # ---- inside -----------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ STDERR_KEPT = 4096
 STDERR_MAX = 256 * 1024
 SILENT_MAX = 3
 DYING_SECONDS = 1.0
+RENEW_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class _State:
     checked: float = -CHECK_AGAIN_SECONDS
     suspect: bool = False
     silent: int = 0
+    renewed: float = -RENEW_SECONDS
 
 
 class Service:
@@ -137,6 +139,17 @@ class Service:
         """From now on use the host's service no more: it is going away, though its socket may still listen."""
         with self._changed:
             self._configured = ""
+
+    def renew(self) -> bool:
+        """Restart our service, at most every five minutes; False = left alone, or it is the host's."""
+        with self._changed:
+            now = time.monotonic()
+            if not self._alive() or now - self._state.renewed < RENEW_SECONDS:
+                return False
+            self._state.renewed = now
+            self._end_child()
+            self.died()
+            return True
 
     # ---- for the composition root -----------------------------------------------------------
 

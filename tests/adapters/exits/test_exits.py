@@ -133,9 +133,10 @@ def test_an_orphan_is_ended_and_told_once(stage: Stage, caplog: pytest.LogCaptur
     assert stage.report() == (ID, 137, exits.CONMON_DIED)
     assert "SIGTERM" in caplog.text and "SIGKILL" not in caplog.text
     assert (stage.exit_dir / ID).read_text() == "137"
-    stage.watcher.settle(ID, 9)
-    stage.watcher.settle("other", 9)
-    assert [(stage.exit_dir / name).read_text() for name in (ID, "other")] == ["137", "9"]
+    (stage.exit_dir / ID).write_text("7")
+    stage.watcher.settle(ID)
+    stage.watcher.settle("other")
+    assert [(stage.exit_dir / name).read_text() for name in (ID, "other")] == ["7", "137"]
 
 
 def test_an_orphan_that_ignores_sigterm_is_killed_after_two_seconds(stage: Stage) -> None:
