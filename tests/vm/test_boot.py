@@ -29,10 +29,12 @@ def reboot(box: Box) -> float:
     return off
 
 
+# The machine has 1 GiB of memory: what pain 62's Raspberry Pi 3 had.
 def test_pain_62_178_179_181_182_all_pods_are_back_after_a_boot_without_network_or_route(box: Box) -> None:
     box.write(*(pod(name, container(readinessProbe=exec_probe("true"))) for name in NAMES))
     box.wait_ready(*NAMES)
     assert box.vm.run("ip route show default").out == ""
+    box.vm.run("rm -f /etc/resolv.conf")
     reboot(box)
     box.wait_ready(*NAMES, seconds=600)
     ready = box.since_boot()

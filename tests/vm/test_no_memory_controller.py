@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.e2e.manifests import container, exec_probe, pod
 
 from .box import Box
+from .test_limits import group
 
 KERNEL = "cgroup_disable=memory"
 
@@ -16,4 +17,6 @@ def test_pain_190_191_193_pods_with_limits_run_and_the_missing_limit_is_told(box
     box.wait_ready("limited")
     told = box.events("limited", "LimitNotApplied")
     assert told and told[0]["type"] == "Warning"
-    assert "memory" in told[0]["message"]
+    assert "cgroup_enable=memory" in told[0]["message"]
+    assert "LimitNotApplied" in box.vm.run("edgelet describe pod limited", timeout=120).out
+    assert group(box, "limited", "cpu.max") == "50000 100000", "the limit that can be applied is"

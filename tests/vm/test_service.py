@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 
@@ -186,3 +187,20 @@ def test_podmans_service_killed(untouched: Box) -> None:
     untouched.write(pod("after", container()))
     untouched.wait_ready("after")
     untouched.remove("after")
+
+
+def test_pain_16_readiness_is_the_agents_own_and_no_business_of_podmans_or_systemds(untouched: Box) -> None:
+    vm = untouched.vm
+    untouched.write(pod("toggle", container(readinessProbe=exec_probe("test", "-e", "/tmp/good"))))
+    untouched.until("it to run", lambda: "running" in untouched.container("toggle").get("state", {}))
+    vm.run("systemctl stop podman.socket podman.service; mv /usr/bin/podman /usr/bin/podman.away")
+    try:
+        untouched.inside("toggle", "touch /tmp/good")
+        untouched.wait_ready("toggle")
+        untouched.inside("toggle", "rm /tmp/good")
+        untouched.until("it to be not Ready", lambda: not untouched.ready("toggle"))
+    finally:
+        vm.run("mv /usr/bin/podman.away /usr/bin/podman; systemctl start podman.socket")
+    timers = vm.run("systemctl list-timers --all --no-legend --no-pager").out
+    assert not re.search(r"[0-9a-f]{64}", timers), "a timer of Podman's health checks"
+    untouched.remove("toggle")
