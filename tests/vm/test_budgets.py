@@ -1,0 +1,75 @@
+"""The budgets of design section 6 for the single binary, on cgroup v2 with systemd: memory, idle CPU, start-up.
+
+Emulated seconds are no real ones: times are held against a bare interpreter's start, measured beside them, and
+a real one's 0.02 s.  Memory needs no such detour.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.manifests import container, exec_probe, pod
+
+from .box import Box
+
+BINARY = Path(os.environ.get("EDGELET_BINARY", "dist/edgelet"))
+PLACE = "/usr/local/bin/edgelet-alone"
+DROP_IN = f"[Service]\nExecStart=\nExecStart={PLACE} run\n"
+PODS = tuple(f"p{i}" for i in range(10))
+PSS_MB = 40.0
+VERSION_SECONDS, IDLE_SECONDS = 0.15, 0.15
+BARE_SECONDS = 0.02
+"""CPU of `python3 -S -c pass` on the machine that the budgets are for."""
+
+
+@pytest.fixture(scope="module")
+def alone(box: Box) -> Box:
+    """The binary in the package's stead, ten pods Ready."""
+    if not BINARY.exists():
+        pytest.skip("make binary has not been run")
+    box.vm.put(PLACE, BINARY.read_bytes(), 0o755)
+    box.vm.put("/etc/systemd/system/edgelet.service.d/alone.conf", DROP_IN.encode())
+    box.vm.run("systemctl daemon-reload; systemctl restart edgelet", timeout=300)
+    box.write(*(pod(name, container(readinessProbe=exec_probe("true", periodSeconds=600))) for name in PODS))
+    box.wait_ready(*PODS, seconds=1200)
+    return box
+
+
+def cpu(box: Box, command: str) -> float:
+    """CPU seconds of a command, the mean of five runs."""
+    runs = f"for _ in range(5): subprocess.run({command.split()!r}, stdout=-3)"
+    box.vm.put("/root/cpu.py", f"import os, subprocess\n{runs}\nprint(*os.times()[2:4])".encode())
+    return sum(float(x) for x in box.vm.run("python3 /root/cpu.py", timeout=300).out.split()) / 5
+
+
+def slowness(box: Box) -> float:
+    """How many times as long as on a real machine things take in this one."""
+    return cpu(box, "python3 -S -c pass") / BARE_SECONDS
+
+
+def test_it_is_the_binary_that_runs(alone: Box) -> None:
+    assert alone.vm.run(f"readlink /proc/{alone.pid()}/exe").out.strip() == PLACE
+
+
+def test_memory_at_ten_pods(alone: Box) -> None:
+    alone.until("Podman's service to be gone", lambda: not alone.vm.run("pgrep -x podman", check=False).out)
+    found = alone.vm.run(f"awk '/^Pss:/ {{print $2}}' /proc/{alone.pid()}/smaps_rollup").out
+    print(f"PSS of the agent at 10 pods: {int(found) / 1024:.1f} MB")
+    assert int(found) / 1024 <= PSS_MB
+
+
+def test_the_version_is_told_within_its_budget(alone: Box) -> None:
+    slow, took = slowness(alone), cpu(alone, f"{PLACE} --version")
+    print(f"--version: {took:.2f} s of CPU in a machine {slow:.0f} times as slow: {took / slow:.3f} s")
+    assert took / slow <= VERSION_SECONDS
+
+
+def test_idle_cpu_of_ten_pods(alone: Box) -> None:
+    stat = f"awk '{{print $14 + $15 + $16 + $17}}' /proc/{alone.pid()}/stat"
+    took = alone.vm.run(f"{stat}; sleep 120; {stat}", timeout=300).out.split()
+    minute, slow = (int(took[1]) - int(took[0])) / 100 / 2, slowness(alone)
+    print(f"idle: {minute:.2f} s of CPU a minute in a machine {slow:.0f} times as slow: {minute / slow:.3f} s")
+    assert minute / slow <= IDLE_SECONDS
