@@ -11,7 +11,7 @@ from dataclasses import replace
 from ..model.observed import ObservedContainer, ObservedPod
 from ..model.status import Terminated
 from . import backoff, restart, starting
-from .memory import ContainerMemory, PodMemory
+from .memory import ContainerMemory, PodMemory, RestartingAll
 
 
 def absorb(memory: PodMemory, observed: ObservedPod | None, now: float) -> PodMemory:
@@ -24,7 +24,9 @@ def absorb(memory: PodMemory, observed: ObservedPod | None, now: float) -> PodMe
     if not memory.uid:
         memory = replace(memory, uid=observed.uid, config_hash=observed.config_hash, start_time=observed.created_at)
     if memory.attempt <= observed.attempt:
-        memory = _new_sandbox(memory, observed)
+        memory = _new_sandbox(memory, observed, now)
+    if memory.restarting is not None and not observed.containers:
+        memory = _restarted(memory, memory.restarting, now)
     for name in sorted({c.name for c in observed.containers}):
         newest = observed.newest(name)
         if newest is not None:
@@ -45,12 +47,22 @@ def _without_sandbox(memory: PodMemory) -> PodMemory:
     return replace(memory, ending=ending, anew=anew, replace_id="")
 
 
-def _new_sandbox(memory: PodMemory, observed: ObservedPod) -> PodMemory:
+def _restarted(memory: PodMemory, why: RestartingAll, now: float) -> PodMemory:
+    """All containers are gone and run again; only the back-off of the one that asked for it goes on."""
+    known = memory.of(why.container).backoff
+    containers = {
+        name: c.restarted(backoff.attempt(known, why.at, now) if name == why.container else None)
+        for name, c in memory.containers.items()
+    }
+    return replace(memory, containers=containers, restarting=None)
+
+
+def _new_sandbox(memory: PodMemory, observed: ObservedPod, now: float) -> PodMemory:
     memory = replace(memory, attempt=observed.attempt + 1)
     if not memory.anew:
         return memory
     renewed = {name: c.renewed() for name, c in memory.containers.items()}
-    return replace(memory, containers=renewed, anew=False)
+    return replace(memory, containers=renewed, anew=False, failed=None, restarting=None, active_from=now)
 
 
 def _container(memory: PodMemory, observed: ObservedPod, newest: ObservedContainer, now: float) -> ContainerMemory:

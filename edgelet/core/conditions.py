@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..model.status import Condition, ContainerStatus, Running
-from . import restart
+from . import restart, restart_all
 from .view import Look, View
 
 if TYPE_CHECKING:
     from .phase import Facts
+
+
+_ALL = "AllContainersRestarting"
+"""Only pods that have a rule for it have this condition."""
 
 
 def initialised(facts: Facts, seen: View) -> bool:
@@ -38,7 +42,7 @@ def conditions(
     inits: tuple[ContainerStatus, ...],
     before: tuple[Condition, ...],
 ) -> tuple[Condition, ...]:
-    """All five conditions; `before` gives the transition times of those that did not change."""
+    """All conditions; `before` gives the transition times of those that did not change."""
     sidecars = tuple(s for s, look in zip(inits, seen.inits, strict=True) if look.sidecar)
     ready = _ready(phase, sidecars + regular)
     made = (
@@ -47,6 +51,7 @@ def conditions(
         ("Ready", *ready),
         ("ContainersReady", *ready),
         ("PodScheduled", True, "", ""),
+        *((_ALL, facts.memory.restarting is not None, "", "") for _ in range(restart_all.uses(facts.pod))),
     )
     return tuple(_stamp(facts.wall, before, *m) for m in made)
 

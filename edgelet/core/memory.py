@@ -114,6 +114,27 @@ class Climb:
 
 
 @dataclass(frozen=True, slots=True)
+class RestartingAll:
+    """All containers are being removed to run again, as instance `id` of `container` ended (monotonic `at`)."""
+
+    container: str
+    id: str
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why the pod as a whole has failed, for good."""
+
+    reason: str
+    message: str
+
+
+RESTARTING_ALL = Terminated(137, "RestartingAllContainers")
+"""How a container ended that was removed because all containers of its pod run again (3.5)."""
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerMemory:
     """Per container name.
 
@@ -147,6 +168,12 @@ class ContainerMemory:
         """As if it had never run; only its counting goes on, and its last end can be told."""
         return ContainerMemory(base=self.next_count, last=self.last, pull=self.pull)
 
+    def restarted(self, backoff: Backoff | None) -> ContainerMemory:
+        """As if it had never run, after it was removed because another one's end asked for that (3.5)."""
+        if self.restart_count < 0:
+            return self.renewed()
+        return replace(self.renewed(), last=RESTARTING_ALL, backoff=backoff)
+
 
 @dataclass(frozen=True, slots=True)
 class PodMemory:
@@ -155,6 +182,7 @@ class PodMemory:
     `attempt` numbers the sandboxes made so far (0 = none yet); `replace_id` is a Podman pod that is
     to be replaced by a new one of the same generation (`edgelet restart`); `anew` = in the next sandbox
     all containers run again, however they ended.  `hooks` is how its hooks stood when last looked at.
+    `active_from` is the monotonic second from which its deadline counts (0 = not known yet).
     """
 
     uid: str = ""
@@ -169,6 +197,9 @@ class PodMemory:
     replace_id: str = ""
     anew: bool = False
     hooks: HookStates = field(default_factory=dict)
+    active_from: float = 0.0
+    failed: Failure | None = None
+    restarting: RestartingAll | None = None
 
     def of(self, name: str) -> ContainerMemory:
         """Memory of one container, fresh if there is none."""
@@ -217,6 +248,9 @@ def dump(memory: PodMemory) -> dict[str, Any]:
         "attempt": memory.attempt,
         "anew": memory.anew,
         "ending": _dump_ending(memory.ending),
+        "activeFrom": memory.active_from,
+        **({"failed": [memory.failed.reason, memory.failed.message]} if memory.failed else {}),
+        **({"restarting": [memory.restarting.container, memory.restarting.id]} if memory.restarting else {}),
         "containers": {name: _dump_container(c) for name, c in sorted(memory.containers.items())},
     }
 
@@ -255,7 +289,17 @@ def load(data: Mapping[str, Any], boot_id: str) -> PodMemory:
         attempt=int(data["attempt"]),
         anew=bool(data.get("anew", False)),
         ending=_load_ending(data.get("ending")),
+        active_from=float(data.get("activeFrom", 0.0)) if same else 0.0,
+        failed=Failure(*map(str, data["failed"])) if "failed" in data else None,
+        restarting=_load_restarting(data.get("restarting")),
     )
+
+
+def _load_restarting(values: list[Any] | None) -> RestartingAll | None:
+    if not values:
+        return None
+    container, container_id = values
+    return RestartingAll(str(container), str(container_id))
 
 
 def _load_ending(values: list[Any] | None) -> Ending | None:

@@ -53,6 +53,8 @@ def status(facts: Facts) -> PodStatus:
         conditions=conditions.conditions(facts, seen, phase, regular, inits, before),
         containers=tuple(sorted(regular, key=lambda c: c.name)),
         init_containers=inits,
+        reason=facts.memory.failed.reason if facts.memory.failed else "",
+        message=facts.memory.failed.message if facts.memory.failed else "",
         start_time=facts.memory.start_time,
         ips=_ips(facts),
         host_ip=facts.host_ip,
@@ -170,7 +172,7 @@ def _inits_done(facts: Facts, seen: View) -> bool:
 def _phase(facts: Facts, seen: View) -> str:
     """Phase (3.11), top-down."""
     pod = facts.pod
-    if _init_failed(facts, seen):
+    if facts.memory.failed or _init_failed(facts, seen):
         return "Failed"
     if finished(pod, seen) or (facts.observed is None and abandoned(pod, facts.memory)):
         return "Succeeded" if all(_succeeded(pod, r) for r in seen.regulars) else "Failed"

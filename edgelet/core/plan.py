@@ -16,7 +16,7 @@ from ..model.observed import ObservedPod, State
 from ..model.pod import Pod
 from ..model.status import Waiting
 from ..ports import Verdict
-from . import repair, restart, starting, stopping, text
+from . import deadline, repair, restart, restart_all, starting, stopping, text
 from .memory import PodMemory
 from .view import Look, View, abandoned, finished, over, view
 
@@ -89,7 +89,8 @@ def _go_down(scene: Scene, pod: Pod, observed: ObservedPod) -> Plan:
     Except that a container which ends well because it was told to has completed nothing: a pod that would not
     run again for it (OnFailure) loses its sandbox and is made anew.
     """
-    if pod.restart_policy == "OnFailure" and not finished(pod, view(pod, observed, scene.memory)):
+    succeeds = any(restart.policy(pod, c) == "OnFailure" for c in pod.containers)
+    if succeeds and not finished(pod, view(pod, observed, scene.memory)):
         reason = "the machine is going down"
         return stopping.end_pod(observed, scene.memory, reason, True, scene.now, anew=True, limit=scene.down)
     actions, wakes = stopping.stop_all(observed.containers, scene.memory, None, scene.now, scene.down)
@@ -120,9 +121,12 @@ def _stale_data(scene: Scene) -> str:
 
 def _begin(scene: Scene, pod: Pod) -> Plan:
     """No sandbox exists: make one, unless nothing would be started in it (3.2.2)."""
-    done = abandoned(pod, scene.memory) or finished(pod, view(pod, None, scene.memory))
-    if done and not scene.memory.anew:
-        return Plan()
+    if not scene.memory.anew:
+        over = deadline.exceeded(pod, scene.memory, scene.now)
+        if over:
+            return Plan((over,))
+        if scene.memory.failed or abandoned(pod, scene.memory) or finished(pod, view(pod, None, scene.memory)):
+            return Plan()
     number = scene.memory.attempt
     reason = "not there yet" if number == 0 else "its sandbox is gone"
     return Plan((Action(Verb.CREATE_POD, reason, number=number),))
@@ -172,12 +176,29 @@ def _keep(scene: Scene, pod: Pod, observed: ObservedPod) -> Plan:
     unclear = _unclear(seen)
     if unclear:
         return Plan(tuple(unclear))
-    if finished(pod, seen) and not _asked(scene, observed):
+    done = scene.memory.failed or (finished(pod, seen) and scene.memory.restarting is None)
+    if done and not _asked(scene, observed):
         return _finish(scene, observed)
     why = _broken(scene, observed)
     if why:
         return stopping.end_pod(observed, scene.memory, why, True, scene.now, anew=_asked(scene, observed))
-    return _run(scene, pod, observed, seen)
+    over = deadline.exceeded(pod, scene.memory, scene.now)
+    if over:
+        return Plan((over,))
+    return _until(_again_or_run(scene, pod, observed, seen), deadline.due(pod, scene.memory))
+
+
+def _until(made: Plan, due: float | None) -> Plan:
+    """The plan, looked at again at the pod's deadline."""
+    return made if due is None else replace(made, wake_at=min(due, made.wake_at if made.wake_at is not None else due))
+
+
+def _again_or_run(scene: Scene, pod: Pod, observed: ObservedPod, seen: View) -> Plan:
+    """All containers from the beginning, where an exit code asks for it (3.5); else each as it should be."""
+    if scene.memory.restarting is not None:
+        return restart_all.go_on(observed, scene.memory.restarting, scene.memory, scene.now)
+    again = restart_all.asked(pod, observed, seen, scene.memory, scene.now)
+    return Plan((again,)) if again else _run(scene, pod, observed, seen)
 
 
 def _unclear(seen: View) -> list[Action]:

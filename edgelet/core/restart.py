@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..model.observed import ObservedContainer, State
-from ..model.pod import Container, Pod
+from ..model.pod import Container, Pod, RestartRule
 from ..model.status import Terminated
 from . import text
 from .memory import ContainerMemory, PodMemory
@@ -27,11 +27,24 @@ def succeeded(pod: Pod, container: Container, end: Terminated) -> bool:
 
 def again(pod: Pod, container: Container, end: Terminated) -> bool:
     """Whether a container that ended like `end` is to be started again."""
-    rule = policy(pod, container)
     ok = succeeded(pod, container, end)
-    if pod.is_init(container.name) and not pod.is_sidecar(container):
-        return not ok and rule != "Never"
-    return rule == "Always" or (rule == "OnFailure" and not ok)
+    once = pod.is_init(container.name) and not pod.is_sidecar(container)
+    if once and ok:
+        return False
+    if rule(container, end) is not None:
+        return True
+    effective = policy(pod, container)
+    return effective == "Always" or (effective == "OnFailure" and not ok) or (once and effective != "Never")
+
+
+def rule(container: Container, end: Terminated) -> RestartRule | None:
+    """The container's first rule about that exit code; rules count beside a policy of its own only."""
+    return next((r for r in container.restart_rules if container.restart_policy and r.matches(end.exit_code)), None)
+
+
+def gives_up(pod: Pod) -> bool:
+    """Whether no container of the pod is ever started a second time."""
+    return all(policy(pod, c) == "Never" and not c.restart_rules for c in pod.containers)
 
 
 def ended(instance: ObservedContainer, memory: ContainerMemory) -> Terminated | None:

@@ -35,7 +35,7 @@ def next_step(pod: Pod, look: Look, observed: ObservedPod, memory: PodMemory, no
         return Step(Action(Verb.START_CONTAINER, "created", name, look.instance.id), blocks=True)
     if now < known.retry_at:
         return Step(waiting=known.waiting, until=known.retry_at)
-    crashed = _crash_wait(pod, look, observed, known, now)
+    crashed = crash_wait(pod, look, observed, known, now)
     if crashed:
         return crashed
     image = image_step(look.container, known, pod.config_hash, now)
@@ -52,7 +52,8 @@ def _create(look: Look, known: ContainerMemory) -> Action:
     return Action(Verb.CREATE_CONTAINER, reason, look.container.name, number=number)
 
 
-def _crash_wait(pod: Pod, look: Look, observed: ObservedPod, known: ContainerMemory, now: float) -> Step | None:
+def crash_wait(pod: Pod, look: Look, observed: ObservedPod, known: ContainerMemory, now: float) -> Step | None:
+    """The wait of its back-off, None = there is none or it is over."""
     finished = basis(look.instance, observed, known)
     if finished is None:
         return None

@@ -20,6 +20,8 @@ def summary(facts: Facts, made: PodStatus) -> str:
     parts = [facts.note] if facts.note else []
     if trouble is not None:
         parts.append(f"{trouble.message} (tried {trouble.failures} times, goes on trying)")
+    elif facts.memory.failed is not None:
+        parts.append(f"{facts.memory.failed.reason}: {facts.memory.failed.message}")
     elif facts.memory.ending is not None:
         parts.append(f"being stopped: {facts.memory.ending.reason}")
     else:

@@ -15,6 +15,10 @@ POST_START_FAILED = "FailedPostStartHook"
 """Text of the Killing event of a container whose postStart hook failed (3.8)."""
 
 
+DEADLINE = "Pod was active on the node longer than the specified deadline"
+"""Message of a pod, and of the event, with reason DeadlineExceeded (3.10)."""
+
+
 def go_duration(seconds: float) -> str:
     """Seconds as Go prints a duration of whole seconds: 10s, 2m40s, 5m0s, 1h0m0s."""
     total = round(seconds)

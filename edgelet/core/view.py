@@ -78,19 +78,19 @@ def over(pod: Pod, look: Look) -> bool:
     """It has ended and is not to be started again.
 
     An exit that we forced is no decision of the container: except under Never it runs again, even
-    with code 0 (3.5, last column).
+    with code 0, and no rule about exit codes counts (3.5, last column).
     """
     if look.end is None or look.asked:
         return False
-    if look.stopped and restart.policy(pod, look.container) != "Never":
-        return False
+    if look.stopped:
+        return restart.policy(pod, look.container) == "Never"
     return not restart.again(pod, look.container, look.end)
 
 
 def abandoned(pod: Pod, memory: PodMemory) -> bool:
     """No sandbox is made for it any more: policy Never, and something has run already (3.2.2)."""
     ever = any(memory.of(c.name).restart_count >= 0 for c in pod.all_containers)
-    return pod.restart_policy == "Never" and ever and not memory.anew
+    return restart.gives_up(pod) and ever and not memory.anew
 
 
 def finished(pod: Pod, seen: View) -> bool:

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from .. import errors, ports
-from ..core import backoff, nonroot, stopping
+from ..core import backoff, deadline, nonroot, stopping
 from ..core import memory as memories
-from ..core.memory import PodMemory, Pull, PullState, StartError
+from ..core.memory import PodMemory, Pull, PullState, RestartingAll, StartError
 from ..model.actions import Action, Verb
 from ..model.hooks import HookKind, HookState
 from ..model.observed import Bind, ObservedContainer, ObservedPod
@@ -64,6 +64,8 @@ class Executor:
             Verb.KILL_CONTAINER: self._kill_container,
             Verb.REMOVE_CONTAINER: self._remove_container,
             Verb.INSPECT_CONTAINER: self._inspect_container,
+            Verb.RESTART_ALL: self._restart_all,
+            Verb.FAIL_POD: self._fail_pod,
             Verb.REMOVE_DATA: self._remove_data,
             Verb.SETTLE_CONTAINER: self._settle_container,
             Verb.RENEW_IMAGE: self._renew_image,
@@ -297,6 +299,19 @@ class Executor:
     def _report(self, local: Local, action: Action) -> Local:
         self._event(local, "Warning", "RepairFailed", action.reason, action.container)
         return local
+
+    def _restart_all(self, local: Local, action: Action) -> Local:
+        """Note it first: from here on it is carried through, also by another agent."""
+        seen = local.observed.by_id(action.target) if local.observed else None
+        what = f"Container {action.container}: {action.reason}, all containers of the pod run again"
+        self._event(local, "Normal", "RestartingAllContainers", what, action.container)
+        begun = RestartingAll(action.container, action.target, seen.finished_mono if seen else 0.0)
+        return local.with_memory(replace(local.memory, restarting=begun))
+
+    def _fail_pod(self, local: Local, action: Action) -> Local:
+        failure = deadline.FAILURE
+        self._event(local, "Normal", failure.reason, failure.message)
+        return local.with_memory(replace(local.memory, failed=failure))
 
     # -- shared -----------------------------------------------------------------------------------
 

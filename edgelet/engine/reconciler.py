@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from .. import errors, ports
-from ..core import backoff, phase, repair, restart, stopping
+from ..core import backoff, deadline, phase, repair, restart, stopping
 from ..core import memory as memories
 from ..core import plan as planner
 from ..core.absorb import absorb
@@ -111,7 +111,8 @@ class Reconciler:
         observed = self._c.observer.get(local.key)
         if observed is not local.observed:
             local = replace(local, observed=observed)
-        memory = absorb(self._adopt(local), local.observed, self._c.clock.monotonic())
+        now = self._c.clock.monotonic()
+        memory = deadline.begin(absorb(self._adopt(local), local.observed, now), now, self._c.clock.time())
         hooks = self._c.hooks.states(local.key)
         if hooks != memory.hooks:
             memory = replace(memory, hooks=hooks)
@@ -172,6 +173,8 @@ class Reconciler:
                 return self._failed(local, action, error)
             if action.verb is Verb.REMOVE_DATA:
                 self._forget(uid, local.memory)
+            elif action.verb in (Verb.RESTART_ALL, Verb.FAIL_POD):
+                self._c.memories.save(local.memory)  # what was decided holds, whatever becomes of the agent
         return local.with_memory(replace(local.memory, trouble=None))
 
     def _count_restart(self, local: Local, action: Action) -> None:

@@ -27,6 +27,8 @@ class Verb(enum.Enum):
     KILL_CONTAINER = "kill container"
     REMOVE_CONTAINER = "remove container"
     INSPECT_CONTAINER = "inspect container"
+    RESTART_ALL = "restart all containers after the end of container"
+    FAIL_POD = "fail pod"
     REMOVE_DATA = "remove data"
     SETTLE_CONTAINER = "end, without Podman, container"
     RENEW_IMAGE = "fetch anew the image of container"

@@ -29,6 +29,7 @@ def pod(data: Data, uid: str, config_hash: str, source: str, short_name: str) ->
         annotations=metadata.get("annotations", {}),
         restart_policy=spec["restartPolicy"],
         grace=spec["terminationGracePeriodSeconds"],
+        active_deadline=spec.get("activeDeadlineSeconds"),
         host_network=spec.get("hostNetwork", False),
         host_pid=spec.get("hostPID", False),
         host_ipc=spec.get("hostIPC", False),
@@ -57,11 +58,17 @@ def _container(data: Data, pod_security: Data) -> pods.Container:
         startup=_probe(data.get("startupProbe")),
         lifecycle=_lifecycle(data.get("lifecycle", {})),
         restart_policy=data.get("restartPolicy", ""),
+        restart_rules=tuple(_rule(r) for r in data.get("restartPolicyRules", ())),
         termination_message_path=data["terminationMessagePath"],
         termination_message_policy=data["terminationMessagePolicy"],
         stdin=data.get("stdin", False),
         tty=data.get("tty", False),
     )
+
+
+def _rule(data: Data) -> pods.RestartRule:
+    codes = data.get("exitCodes", {})
+    return pods.RestartRule(data["action"], codes["operator"], tuple(codes.get("values", ())))
 
 
 def _port(data: Data) -> pods.Port:

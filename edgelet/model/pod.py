@@ -143,6 +143,24 @@ class SecurityContext:
 
 
 @dataclass(frozen=True, slots=True)
+class RestartRule:
+    """What follows exit codes: action Restart|RestartAllContainers, operator In|NotIn (semantics 3.5)."""
+
+    action: str
+    operator: str
+    values: tuple[int, ...]
+
+    @property
+    def all(self) -> bool:
+        """All containers of the pod are to run again."""
+        return self.action == "RestartAllContainers"
+
+    def matches(self, code: int) -> bool:
+        """Whether it is about that exit code."""
+        return (code in self.values) == (self.operator == "In")
+
+
+@dataclass(frozen=True, slots=True)
 class Container:
     """A regular or init container. `restart_policy` "" = the pod's; "Always" on init = sidecar."""
 
@@ -162,6 +180,7 @@ class Container:
     startup: Probe | None = None
     lifecycle: Lifecycle = Lifecycle()
     restart_policy: str = ""
+    restart_rules: tuple[RestartRule, ...] = ()
     termination_message_path: str = "/dev/termination-log"
     termination_message_policy: str = "File"
     stdin: bool = False
@@ -198,8 +217,8 @@ class Pod:
 
     `uid` is the manifest's own or the hash of the manifest as written; `config_hash` is always
     the hash (with its scheme, e.g. "1-6f0c..."): two pods with equal `config_hash` are the same
-    generation and nothing restarts.  `document` is the defaulted v1.Pod as compact JSON text, for
-    readers (API, mirror); it is not consulted for decisions.
+    generation and nothing restarts.  `active_deadline` is in seconds.  `document` is the defaulted v1.Pod as
+    compact JSON text, for readers (API, mirror); it is not consulted for decisions.
     """
 
     name: str
@@ -214,6 +233,7 @@ class Pod:
     annotations: Mapping[str, str] = field(default_factory=dict)
     restart_policy: str = "Always"
     grace: int = 30
+    active_deadline: int | None = None
     host_network: bool = False
     host_pid: bool = False
     host_ipc: bool = False

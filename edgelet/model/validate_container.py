@@ -20,6 +20,8 @@ _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 _HOOKS = ("exec", "httpGet", "sleep", "tcpSocket")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HONOURED_RESOURCES = ("cpu", "memory")
+MAX_RULES, MAX_CODES = 20, 255
+"""Rules of a container, and exit codes of a rule."""
 _KNOWN_RESOURCES = ("cpu", "memory", "ephemeral-storage", "storage")
 
 
@@ -62,6 +64,7 @@ def _container(container: Data, path: Path, spec: Data, report: Report) -> None:
     _mounts(container, path, spec, report)
     _resources(container.get("resources", {}), (*path, "resources"), report)
     _security(container, spec, path, report)
+    _rules(container, path, report)
     for name in _PROBES:
         if name in container:
             _probe(container[name], name, (*path, name), container, report)
@@ -192,6 +195,20 @@ def _security(container: Data, spec: Data, path: Path, report: Report) -> None:
     user = context.get("runAsUser", pod_level.get("runAsUser"))
     if user == 0 and context.get("runAsNonRoot", pod_level.get("runAsNonRoot")):
         report.warn(where, "runAsNonRoot with runAsUser 0: the container will not start")
+
+
+def _rules(container: Data, path: Path, report: Report) -> None:
+    rules, where = container.get("restartPolicyRules", ()), (*path, "restartPolicyRules")
+    if rules and not container.get("restartPolicy") and not report.is_bad((*path, "restartPolicy")):
+        report.error(where, "needs a restartPolicy of this container, for exit codes that no rule is about")
+    if len(rules) > MAX_RULES:
+        report.error(where, f"{len(rules)} are given, {MAX_RULES} are allowed")
+    for index, rule in enumerate(rules):
+        codes, here = rule.get("exitCodes"), (*where, index, "exitCodes")
+        if codes is None:
+            report.error(here, "is required: the exit codes that the rule is about")
+        elif not 1 <= len(codes.get("values", ())) <= MAX_CODES:
+            report.error((*here, "values"), f"1 to {MAX_CODES} exit codes are needed")
 
 
 def _probe(probe: Data, name: str, path: Path, container: Data, report: Report) -> None:

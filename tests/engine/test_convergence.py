@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from edgelet import errors
 from edgelet.model.hooks import HookState
-from edgelet.model.pod import Container, Exec, Lifecycle, Pod, Probe
+from edgelet.model.pod import Container, Exec, Lifecycle, Pod, Probe, RestartRule
 from tests.engine.world import KEY, World, fault_source, make_pod, settled
 
 EXAMPLES = int(os.environ.get("EDGELET_EXAMPLES", "300"))
@@ -55,6 +55,8 @@ class Box:
     grace: int | None
     sidecar: bool
     hook: bool
+    policy: str
+    rule: str
 
     def build(self, name: str, init: bool) -> Container:
         """The container; inits that run to their end have no probes."""
@@ -64,7 +66,8 @@ class Box:
             name.replace("init", "sidecar") if sidecar else name,
             self.image,
             pull_policy=self.pull,
-            restart_policy="Always" if sidecar else "",
+            restart_policy="Always" if sidecar else self.policy if self.policy != "Always" or not init else "",
+            restart_rules=(RestartRule(self.rule, "In", (1, 137)),) if self.rule and self.policy else (),
             lifecycle=HOOKED if self.hook and (sidecar or not init) else Lifecycle(),
             liveness=probe if self.probe == "liveness" else None,
             startup=probe if self.probe == "startup" else None,
@@ -101,6 +104,8 @@ boxes = st.builds(
     grace=st.sampled_from((None, None, 1, 7)),
     sidecar=st.booleans(),
     hook=st.booleans(),
+    policy=st.sampled_from(("", "", "", "Always", "OnFailure", "Never")),
+    rule=st.sampled_from(("", "Restart", "RestartAllContainers")),
 )
 shapes = st.builds(
     Shape,
@@ -323,6 +328,7 @@ def note(world: World) -> None:
         ("held", world.wish.held),
         ("removed", world.wish.pod is None),
         ("ending", memory.ending is not None),
+        ("restarting all", memory.restarting is not None),
         ("trouble", memory.trouble is not None),
         ("other generation", world.wish.pod is not None and memory.config_hash not in ("", world.wish.pod.config_hash)),
         ("no sandbox", world.pod() is None),

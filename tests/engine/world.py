@@ -255,6 +255,9 @@ class Runtime(fakes.FakeRuntime):
     def remove_container(self, container_id: str) -> None:
         """See ports.Runtime."""
         assert not self.lives(container_id), "a running container is removed"
+        box = self._boxes.get(container_id)
+        if box is not None and box.seen.restart_count >= self.rules.counts.get(box.seen.name, 0):
+            self.rules.crashes.pop(box.seen.name, None)  # all containers are to run again: only one backs off
         super().remove_container(container_id)
 
 
@@ -556,10 +559,11 @@ def settled(world: World, pod: Pod) -> str:  # noqa: C901 - one question after t
     """Why the runtime does not yet hold what `pod` asks for ("" = it does); an oracle apart from core.plan."""
     observed = world.pod()
     phase = world.status.phase
+    policies = {c.name: c.restart_policy or pod.restart_policy for c in pod.containers}
     if phase in ("Succeeded", "Failed"):
-        allowed = {"Always": (), "OnFailure": ("Succeeded",), "Never": ("Succeeded", "Failed")}[pod.restart_policy]
-        if phase not in allowed:
-            return f"{phase} under {pod.restart_policy}"
+        every = set(policies.values()) | {c.restart_policy or pod.restart_policy for c in pod.init_containers}
+        if (phase == "Succeeded" and "Always" in policies.values()) or (phase == "Failed" and "Never" not in every):
+            return f"{phase} under {policies}"
         alive = [c.name for c in observed.containers if c.running] if observed else []
         return f"{phase} but {alive} run" if alive else ""
     if observed is None:
@@ -569,16 +573,19 @@ def settled(world: World, pod: Pod) -> str:  # noqa: C901 - one question after t
     for container in pod.containers:
         newest = observed.newest(container.name)
         known = world.local.memory.of(container.name)
+        policy = policies[container.name]
         if newest is None:
             done = {"Always": False, "OnFailure": known.ended, "Never": known.restart_count >= 0}
-            if not done[pod.restart_policy]:
+            if not done[policy]:
                 return f"{container.name} has no instance"
-        elif newest.running or (pod.restart_policy == "Never" and known.start_error is not None):
+        elif newest.running or (policy == "Never" and known.start_error is not None):
             continue
-        elif pod.restart_policy == "Always" or newest.exit_code is None:
+        elif policy == "Always" or newest.exit_code is None:
             return f"{container.name} does not run"
-        elif pod.restart_policy == "OnFailure" and newest.exit_code != 0:
+        elif policy == "OnFailure" and newest.exit_code != 0:
             return f"{container.name} failed and does not run"
+        elif not known.stopped and any(r.matches(newest.exit_code) for r in container.restart_rules):
+            return f"{container.name} has ended with a code that a rule is about, and does not run"
     lost = [c.name for c in pod.init_containers if pod.is_sidecar(c) and world.state(c.name) != "running"]
     return f"sidecars {lost} do not run" if lost else ""
 
