@@ -272,6 +272,18 @@ class Volumes(fakes.FakeVolumes):
         self.gone(uid)
 
 
+class Recorder(fakes.FakeRecorder):
+    """FakeRecorder that tells `again` when all containers are to run again: no grace holds for them any more."""
+
+    again: Callable[[], None]
+
+    def event(self, ref: ports.EventRef, kind: str, reason: str, message: str) -> None:
+        """See ports.Recorder."""
+        super().event(ref, kind, reason, message)
+        if reason == "RestartingAllContainers":
+            self.again()
+
+
 class World:
     """One pod's agent and all around it."""
 
@@ -283,7 +295,8 @@ class World:
         self.volumes = Volumes()
         self.volumes.gone = self._gone
         self.store = MemoryStore()
-        self.recorder = fakes.FakeRecorder()
+        self.recorder = Recorder()
+        self.recorder.again = self._all_again
         self.repairs = fakes.FakeRepairs(self.runtime)
         self.statuses = FakeStatuses()
         self.wish = Wish(None)
@@ -336,6 +349,10 @@ class World:
         """A generation that is not wanted any more is gone for good."""
         if self.wish.pod is None or self.wish.pod.uid != uid:
             self.rules.new_generation("")
+
+    def _all_again(self) -> None:
+        pod = self.pod()
+        self.rules.graces |= {c.id: 0 for c in pod.containers} if pod is not None else {}
 
     def _pulled(self, key: PodKey, config_hash: str, container: str, pull: Pull) -> None:
         self.box.pulled(config_hash, container, pull)

@@ -73,11 +73,18 @@ LEFT_OUT = {
     "Container": ("volumeMounts", "restartPolicy", "name", "securityContext", "readinessProbe"),
     "LifecycleHandler": ("sleep",),
 }
+RULE = {
+    "action": st.sampled_from(["Restart", "RestartAllContainers"]),
+    "exitCodes": st.fixed_dictionaries(
+        {"operator": st.sampled_from(["In", "NotIn"]), "values": st.lists(st.integers(0, 255), min_size=1, max_size=3)}
+    ),
+}
 SPECIAL: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "ResourceRequirements": st.fixed_dictionaries(
         {}, optional={"limits": st.dictionaries(st.sampled_from(["cpu", "memory"]), QUANTITIES)}
     ),
     "ContainerPort": st.fixed_dictionaries({"containerPort": st.integers(1, 65535)}),
+    "ContainerRestartRule": st.fixed_dictionaries(RULE),
     "EnvVar": st.fixed_dictionaries({"name": NAME}, optional={"value": TEXT}),
     "HTTPHeader": st.fixed_dictionaries({"name": NAME, "value": TEXT}),
     "ExecAction": st.fixed_dictionaries({"command": st.lists(TEXT, min_size=1, max_size=3)}),
@@ -91,6 +98,8 @@ def pod(draw: st.DrawFn) -> dict[str, Any]:
     for container in containers:
         for probe in ("livenessProbe", "startupProbe"):
             container.get(probe, {}).pop("successThreshold", None)
+        if container.get("restartPolicyRules"):
+            container["restartPolicy"] = "Never"
         container["securityContext"] = draw(row("SecurityContext"))
         container["securityContext"].pop("allowPrivilegeEscalation", None)
     for number, port in enumerate(p for c in containers for p in c.get("ports", ())):
