@@ -1,8 +1,8 @@
 """In-memory twins of `edgelet.ports`: a clock to turn by hand, a Podman without Podman, and the rest.
 
-`FakeRuntime` answers as Podman 4.3 does; `tests/contract` holds it to that.  Faults are injected
-before or after a call takes effect; what happens in the world (an exit, a reboot, a dead conmon, a
-hand that deletes a container) is a method the test calls.
+`FakeRuntime` answers as Podman 4.3 and 5.4 do through the adapter; `tests/contract` holds it to that.
+Faults are injected before or after a call takes effect; what happens in the world (an exit, a reboot,
+a dead conmon, a hand that deletes a container) is a method the test calls.
 """
 
 from __future__ import annotations
@@ -153,11 +153,7 @@ class FakeRuntime:
     def remove_pod(self, pod_id: str) -> None:
         """See ports.Runtime."""
         with self._call("remove_pod", pod_id):
-            boxes = [b for b in self._boxes.values() if b.pod_id == pod_id]
-            for box in boxes:
-                self._stop_orphan(box)
-            for box in boxes:
-                del self._boxes[box.seen.id]
+            self._boxes = {i: b for i, b in self._boxes.items() if b.pod_id != pod_id}
             self._pods.pop(pod_id, None)
 
     def create_container(
@@ -199,9 +195,6 @@ class FakeRuntime:
     def remove_container(self, container_id: str) -> None:
         """See ports.Runtime."""
         with self._call("remove_container", container_id):
-            box = self._boxes.get(container_id)
-            if box is not None:
-                self._stop_orphan(box)
             self._boxes.pop(container_id, None)
 
     def inspect_container(self, container_id: str) -> ObservedContainer:
@@ -263,7 +256,7 @@ class FakeRuntime:
             self._pods[pod.id] = replace(pod, infra_dead=True, infra_pid=0, ips=())
 
     def kill_conmon(self, name_or_id: str, *, process_too: bool = True) -> None:
-        """conmon is gone: Podman says `running` for ever, and trips over it, until `repair` or a forced removal."""
+        """conmon is gone: Podman says `running` for ever, until `repair` or a forced removal."""
         with self._lock:
             box = self._find(name_or_id)
             box.conmon_dead, box.process_dead = True, process_too
@@ -358,12 +351,6 @@ class FakeRuntime:
         self._end(box, 128 + SIGNAL_NUMBERS.get(signal, 15))
         if orphan:
             raise errors.Temporary(f"cannot signal {box.seen.id}: timed out waiting for its exit file")
-
-    def _stop_orphan(self, box: _Box) -> None:
-        """Podman's first removal of a container that ended without its conmon fails, the next one works."""
-        if box.conmon_dead and box.process_dead:
-            box.conmon_dead = False
-            raise errors.Temporary(f"cannot remove {box.seen.id}: it could not be stopped: container not running")
 
     def _signal_infra(self, container_id: str) -> None:
         for pod in tuple(self._pods.values()):

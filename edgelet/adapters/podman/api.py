@@ -295,6 +295,7 @@ _BY_TEXT: tuple[tuple[str, Callable[[str], errors.RuntimeFailure]], ...] = (
     ("database is locked", errors.Temporary),
     ("command that was not found", errors.Permanent),
     ("executable file not found", errors.Permanent),
+    ("is a directory: oci runtime error", errors.Permanent),  # Podman 5, of a command
     ("oci permission denied", errors.Permanent),
     ("oci runtime permission denied", errors.Permanent),
     ("invalid argument", errors.Permanent),

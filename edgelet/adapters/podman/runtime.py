@@ -24,7 +24,7 @@ from ...model.observed import Bind, Image, ObservedContainer, ObservedPod, State
 from ...model.pod import Container, Pod, PodKey
 from ...ports import Clock
 from . import api, images, kernel_log, networks, seen, spec
-from .times import Times
+from .times import Times, lives
 
 log = logging.getLogger(__name__)
 
@@ -164,8 +164,17 @@ class Podman:
         except errors.NotFound:
             return
         except (errors.Temporary, errors.Conflict) as error:  # Podman 4, Podman 5
-            if "container state improper" not in str(error):  # it does not run
+            improper = "container state improper" in str(error)  # it does not run
+            if not improper and not ("sending signal to container" in str(error) and self._has_ended(container_id)):
                 raise
+
+    def _has_ended(self, container_id: str) -> bool:
+        """Whether nobody is left to signal, though Podman believes so: the container's conmon had died before it."""
+        try:
+            pid = seen.details(self._api.get(f"containers/{container_id}/json")).pid
+        except errors.NotFound:
+            return True
+        return pid > 0 and not lives(pid)
 
     def remove_container(self, container_id: str) -> None:
         """See ports.Runtime."""
@@ -288,8 +297,15 @@ class Podman:
             raise errors.NotFound(f"cannot start container {container_id}: there is none")
 
     def _gone_is_fine(self, path: str, params: dict[str, str]) -> None:
+        """Podman's first removal of a container whose conmon has died fails once it has noticed; the next one works."""
         try:
-            self._api.delete(path, params)
+            try:
+                self._api.delete(path, params)
+            except errors.Temporary as error:
+                if "could not be stopped" not in str(error):
+                    raise
+                log.info("removing once more: %s", error)
+                self._api.delete(path, params)
         except errors.NotFound:
             return
 

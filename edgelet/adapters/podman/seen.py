@@ -160,7 +160,7 @@ def with_details(seen: ObservedContainer, more: Details) -> ObservedContainer:
     """
     if seen.state is State.EXITED and not more.finished_at:
         seen = replace(seen, state=State.CREATED)
-        more = replace(more, log_path="")
+        more = replace(more, log_path="", started_at=0.0)
     exited = seen.state is State.EXITED
     return replace(
         seen,
@@ -185,7 +185,7 @@ def pod(row: Answer, infra: Answer | None, ips: tuple[str, ...]) -> ObservedPod:
     """
     marks = row_labels(row)
     infra_id = row.get("InfraId") or ""
-    infra_state = State.CREATED if infra is None else state(infra)
+    infra_state = State.CREATED if infra is None or _ended_unseen(infra) else state(infra)
     running = infra_state is State.RUNNING
     half_made = not infra_id and marks.get(labels.INFRA) == "true"
     return ObservedPod(
@@ -204,6 +204,11 @@ def pod(row: Answer, infra: Answer | None, ips: tuple[str, ...]) -> ObservedPod:
         host_network=marks.get(labels.HOST_NETWORK) == "true",
         attempt=_int(marks.get(labels.ATTEMPT)),
     )
+
+
+def _ended_unseen(row: Answer) -> bool:
+    """Whether Podman 5 forgot over a reboot that the container of this row ran; see with_details."""
+    return state(row) is State.EXITED and int(row.get("ExitedAt") or 0) < 0
 
 
 def created_pod(told: Answer | list[Answer]) -> ObservedPod:

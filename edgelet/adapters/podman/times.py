@@ -60,12 +60,24 @@ class Times:
         return min(now, max(0.0, now - (self._clock.time() - moment)))
 
 
+def lives(pid: int) -> bool:
+    """Whether the process runs; one that has ended and that nobody has reaped does not."""
+    fields = _stat(pid)
+    return fields is not None and fields[0] not in (b"Z", b"X")
+
+
 def process_start(pid: int) -> float | None:
     """Seconds since boot (CLOCK_BOOTTIME, steps of 10 ms) at which the process started; None = no such process."""
+    fields = _stat(pid)
+    return None if fields is None else int(fields[19]) / TICKS
+
+
+def _stat(pid: int) -> list[bytes] | None:
+    """Fields of /proc/PID/stat from the third on (proc(5)), None when there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read()
     except OSError:
         return None
     # the command name may hold blanks and brackets: fields are counted from the last bracket
-    return int(text.rpartition(b")")[2].split()[19]) / TICKS
+    return text.rpartition(b")")[2].split()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -41,16 +44,35 @@ def pod() -> Pod:
     return Pod("web-n1", "default", "u-1", "1-abc", "file", (Container("app", IMAGE, command=("sleep", "9")),))
 
 
+class Database:
+    """Podman's database as it is now: BoltDB up to version 4, SQLite (whose newest pages are in another file) in 5."""
+
+    def __init__(self, env: PodmanEnv) -> None:
+        bolt, sqlite = (Path(env.storage.root, name) for name in ("libpod/bolt_state.db", "db.sql"))
+        self.path = bolt if bolt.exists() else sqlite
+        self.before = self.path.with_suffix(".before")
+        if bolt.exists():
+            shutil.copy(bolt, self.before)
+            return
+        with contextlib.closing(sqlite3.connect(sqlite)) as db, contextlib.closing(sqlite3.connect(self.before)) as to:
+            db.backup(to)
+
+    def go_back(self) -> None:
+        """Make it again what it was."""
+        for more in ("-wal", "-shm"):
+            Path(f"{self.path}{more}").unlink(missing_ok=True)
+        shutil.copy(self.before, self.path)
+
+
 @pytest.mark.podman
 def test_a_half_made_container_is_removed_and_made_anew(env: PodmanEnv) -> None:
     """Killed at the worst moment: Podman's storage has the container, its database does not."""
     runtime, wanted = env.runtime("half"), pod()
     sandbox = runtime.create_pod(wanted, 0)
-    database = f"{env.storage.root}/libpod/bolt_state.db"
-    shutil.copy(database, f"{database}.before")
+    database = Database(env)
     lost = runtime.create_container(sandbox, wanted, wanted.containers[0], 0, ())
     env.service.stop()
-    shutil.copy(f"{database}.before", database)
+    database.go_back()
     again = PodmanEnv(env.directory, attach=True)
     try:
         made = again.runtime("half").create_container(sandbox, wanted, wanted.containers[0], 0, ())
