@@ -39,6 +39,8 @@ class NetworkWatch:
 
     def stop(self) -> None:
         """End the thread."""
+        if self._stop.is_set():
+            return
         self._stop.set()
         os.eventfd_write(self._end, 1)
         if self._thread is not None:

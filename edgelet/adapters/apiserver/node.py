@@ -31,6 +31,7 @@ class NodeState:
         self.clock = parts.clock
         self.problems = problems
         self.uid = ""
+        self.known_at = float("-inf")
         self.document: Json = {}
         self.holder = mirror_link.Holder()
         self.heartbeat = 0.0
@@ -148,7 +149,7 @@ class NodeTask:
         uid = str((reply.document.get("metadata") or {}).get("uid", ""))
         self._state.document = reply.document
         if uid != self._state.uid:
-            self._state.uid = uid
+            self._state.uid, self._state.known_at = uid, now
             log.info("node %s is registered at the API server", self._o.node)
             self._state.on_new()
 

@@ -28,6 +28,9 @@ Json = dict[str, Any]
 
 STEPS = 5
 """Most steps for one pod in one go: delete, create, status, and what the server's news add."""
+LEARN_SECONDS = 10.0
+"""The server's own caches may not know a new Node or pod yet: a refusal so soon is no news."""
+LEARN_LOOK = 0.3
 ORPHAN_LOOK = 10.0
 """Seconds until a mirror without a pod is looked at again, while a source has not spoken."""
 
@@ -124,7 +127,7 @@ class PodsTask:
         self._failures[key] = (failures, local.pod.config_hash if local else "")
         self.dirty(key, now + mirror_link.object_retry(failures, random.random()))
         ref = EventRef(local.pod.key, local.pod.uid) if local else EventRef(key, "")
-        if error.code == 409 and failures < 3:
+        if failures < 3 and (error.code == 409 or now - self._state.known_at < LEARN_SECONDS):
             return  # a race that the next look ends
         self._state.problems.set(f"pod {key}", ref, str(error))
 
@@ -153,7 +156,7 @@ class PodsTask:
             elif step is Step.DELETE and there is not None:
                 self._delete(key, there)
             elif step is Step.STATUS and local is not None and there is not None:
-                if self._report(key, local, there):
+                if self._report(key, local, there, now):
                     return
             elif step is Step.TAKEN:
                 raise Refused(
@@ -219,7 +222,7 @@ class PodsTask:
     def _look(self, key: PodKey, there: Remote) -> Json | None:
         """The pod as it is on the server; None = it is gone. Raises Refused."""
         reply = self._api.pod(key)
-        if reply.code == 404 or _unrelated(reply):
+        if reply.code == 404 or (_unrelated(reply) and not self._new(key)):
             self._cache.forget(there)
             self._told.pop(key, None)
             return None
@@ -228,10 +231,24 @@ class PodsTask:
         self._cache.put(mirror_pods.remote(reply.document))
         return reply.document
 
-    def _report(self, key: PodKey, local: Local, there: Remote) -> bool:
-        """True = the server shows the newest status."""
+    def _new(self, key: PodKey) -> bool:
+        """Of a pod that was made just now the authorizer may not know yet that it is ours."""
+        _, churn = self._churn.get(key, ("", mirror_link.Churn()))
+        return churn.count > 0 and self._parts.clock.monotonic() - churn.at < LEARN_SECONDS
+
+    def _report(self, key: PodKey, local: Local, there: Remote, now: float) -> bool:
+        """True = all is done that can be done now: the server shows the newest status."""
         if self._told.get(key) == Told(there.uid, there.version, local.status):
             return True
+        try:
+            return self._compare(key, local, there)
+        except Refused as error:
+            if error.code != 403 or not self._new(key):
+                raise
+        self.dirty(key, now + LEARN_LOOK)
+        return True
+
+    def _compare(self, key: PodKey, local: Local, there: Remote) -> bool:
         document = self._look(key, there)
         if (
             document is None

@@ -100,10 +100,10 @@ def _container(container: Json, path: str, volumes: list[str]) -> Iterator[Cause
 def keep_spec(new: Json, old: Json) -> None:
     """Status changes touch the status, labels and annotations only."""
     new["spec"] = old["spec"]
-    for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences"):
-        new["metadata"].pop(field, None)
-        if field in old["metadata"]:
-            new["metadata"][field] = old["metadata"][field]
+    fields = ("deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences")
+    kept = {field: old["metadata"][field] for field in fields if field in old["metadata"]}
+    # A patch that does not touch the metadata shares them with the old object.
+    new["metadata"] = {**{k: v for k, v in new["metadata"].items() if k not in fields}, **kept}
     status = new.setdefault("status", {})
     if not status.get("qosClass") and "qosClass" in old.get("status", {}):
         status["qosClass"] = old["status"]["qosClass"]
