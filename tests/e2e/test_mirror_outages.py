@@ -19,7 +19,7 @@ import pytest
 from tests.apiserver.client import Client
 from tests.e2e.agent import NODE, Agent
 from tests.e2e.manifests import container, env, pod
-from tests.e2e.mirrored import wait_equal
+from tests.e2e.mirrored import PATIENCE, wait_equal
 from tests.support.apiserver import FakeServer, Rule
 
 SECONDS = float(os.environ.get("EDGELET_OUTAGE_SECONDS", "20"))
@@ -135,6 +135,7 @@ def test_a_server_that_is_wiped_and_replaced(agent: Agent, server: FakeServer) -
     wait_equal(agent, admin)
 
 
+@pytest.mark.timeout(SECONDS * 8 + 2 * PATIENCE)
 def test_trouble_at_random(agent: Agent, server: FakeServer) -> None:
     admin = start(agent, server)
     agent.write(pod("stays"))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 
-from ...core import mirror_events, mirror_pods
+from ...core import mirror_events, mirror_link, mirror_pods
 from ...engine.journal import Change
 from ...model.events import Event
 from ...model.pod import PodKey
@@ -20,8 +21,6 @@ AT_ONCE = 5
 """So many are sent before the heartbeat and the pods get their turn again."""
 ALL_SECONDS = 60.0
 """Counts of repeats that were not announced are told so often."""
-PARKED_SECONDS = 300.0
-"""A namespace that takes no events is asked again so often."""
 SETTLE = 0.1
 """Seconds for events to gather: a pod that starts makes half a dozen."""
 
@@ -37,7 +36,7 @@ class EventsTask:
         self._state = state
         self._ledger = Ledger(os.path.join(parts.options.state_dir, "events.sent"))
         self._due = 0.0
-        self._parked: dict[str, float] = {}
+        self._parked: dict[str, tuple[int, float]] = {}  # namespace -> refusals in a row, second of the next try
         self._queue: list[Event] = []
 
     def ring_changed(self, change: Change[Event]) -> None:
@@ -78,10 +77,16 @@ class EventsTask:
             self._ledger.flush(e.name for e in everything)
             if sent < len(self._queue):
                 self._due = 0.0
+            self._due = min(self._due, min((at for _, at in self._parked.values() if at > now), default=self._due))
             self._queue = self._queue[sent:]
 
     def _open(self, event: Event, now: float) -> bool:
-        return now >= self._parked.get(_namespace(event), 0.0)
+        return now >= self._parked.get(_namespace(event), (0, 0.0))[1]
+
+    def _park(self, namespace: str, now: float) -> None:
+        """Its events wait, in their order: a namespace that is not there, or trouble of the server's."""
+        failures = self._parked.get(namespace, (0, 0.0))[0] + 1
+        self._parked[namespace] = failures, now + mirror_link.object_retry(failures, random.random())
 
     def _send(self, event: Event, now: float) -> None:
         if not self._open(event, now):
@@ -92,12 +97,13 @@ class EventsTask:
         reply = self._api.create_event(namespace, self._body(event))
         if reply.code in (200, 201) or (reply.code == 409 and self._repeated(event, namespace)):
             self._ledger.told(event.name, event.count)
+            self._parked.pop(namespace, None)
         elif reply.code in (400, 413, 422):
             log.warning("the API server does not take an event: %s", reply.message)
             self._ledger.told(event.name, event.count)
         else:
             log.info("cannot tell the events of namespace %s: %s", namespace, reply.message)
-            self._parked[namespace] = now + PARKED_SECONDS
+            self._park(namespace, now)
 
     def _repeated(self, event: Event, namespace: str) -> bool:
         """Tell the newest count of one that the server knows; False = it has forgotten it."""
