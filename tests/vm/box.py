@@ -12,7 +12,7 @@ from .machine import Machine, VmError
 Json = dict[str, Any]
 NODE = "edgelet-vm"
 MANIFESTS = "/etc/kubernetes/manifests"
-DEADLINE = 300.0
+DEADLINE = 600.0
 """Seconds anything may take that is not measured: emulation is slow, and the host may be busy."""
 LOOK = 1.0
 
