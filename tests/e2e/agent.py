@@ -36,6 +36,8 @@ LOOK_SECONDS = 0.1
 """Between two looks at a condition; a look is one request on a unix socket."""
 DEADLINE = 30.0
 """Seconds that anything may take which the test does not measure: a slow machine is no failure."""
+PATIENCE = float(os.environ.get("EDGELET_TEST_PATIENCE", "1"))
+"""All deadlines here are that many times as long: emulated machines are slower than slow."""
 ROOT = Path(__file__).parents[2]
 
 
@@ -49,12 +51,12 @@ class UnixConnection(http.client.HTTPConnection):
     """HTTP on a unix socket."""
 
     def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=10)
+        super().__init__("localhost", timeout=10 * PATIENCE)
         self._path = path
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(10)
+        self.sock.settimeout(10 * PATIENCE)
         self.sock.connect(self._path)
 
 
@@ -137,7 +139,7 @@ class Agent:
         """SIGTERM, as a service manager does; the exit status."""
         assert self.process is not None
         self.process.terminate()
-        return self.process.wait(20)
+        return self.process.wait(20 * PATIENCE)
 
     # ---- manifests --------------------------------------------------------------------------------
 
@@ -263,7 +265,7 @@ class Agent:
         """Until the condition holds; the seconds that took. Fails, saying what was waited for."""
         begin = time.monotonic()
         while not self._holds(condition):
-            if time.monotonic() - begin > seconds:
+            if time.monotonic() - begin > seconds * PATIENCE:
                 raise AssertionError(f"after {seconds:g} s still waiting for: {what}")
             time.sleep(LOOK_SECONDS)
         return time.monotonic() - begin
@@ -296,7 +298,7 @@ class Agent:
             text=True,
             cwd=ROOT,
             env=self.environment(),
-            timeout=60,
+            timeout=60 * PATIENCE,
             check=False,
         )
         if check and done.returncode != 0:

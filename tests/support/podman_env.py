@@ -165,7 +165,7 @@ class PodmanEnv:
             input=data,
             capture_output=True,
             check=False,
-            timeout=120,
+            timeout=120 * float(os.environ.get("EDGELET_TEST_PATIENCE", "1")),
         )
         try:
             done.check_returncode()

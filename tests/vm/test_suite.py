@@ -18,6 +18,8 @@ from .machine import Machine
 
 TOP = Path(__file__).parents[2]
 HOURS = 3.0
+PATIENCE = 20
+"""How many times as long as elsewhere a deadline of the suite may be here."""
 # What runs tests, all of it plain Python: Debian's own is too old for the fixtures here.
 RUNNERS = (
     *("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments", "py", "pytest_timeout"),
@@ -66,7 +68,8 @@ def test_the_end_to_end_suite_passes_here(vm: Machine) -> None:
     what = os.environ.get("EDGELET_VM_TESTS", "tests/e2e")
     # --slice: not below a service that a test could stop; what the suite asks systemd for is beside it.
     vm.run(
-        f"systemd-run --unit=suite --collect --working-directory=/root/suite -E PATH=$PATH "
+        "systemd-run --unit=suite --collect --working-directory=/root/suite "
+        f"-E PATH=$PATH -E EDGELET_TEST_PATIENCE={PATIENCE} "
         f"sh -c 'python3 -m pytest -v {what} >{LOG} 2>&1; echo ended $? >>{LOG}'"
     )
     began, shown = time.monotonic(), 0
