@@ -161,13 +161,13 @@ def _seeds(rounds: int) -> Iterator[int]:
 
 
 def _trouble(agent: Agent, server: FakeServer, chance: random.Random, seed: int, seconds: float) -> None:
-    """Answers of every bad kind, now and then no server or an empty one, while pods come, change and go."""
+    """Answers of every bad kind, now and then no server, an empty one, or no agent, while pods come, change and go."""
     server.faults.seed(seed)
     ends = time.monotonic() + seconds
     names = {"a": 0, "b": 0}
     while time.monotonic() < ends:
         _change(agent, chance, names)
-        _disturb(server, chance)
+        _disturb(agent, server, chance)
         time.sleep(chance.uniform(0.5, 2.0))
         server.faults.clear()
     for name in names:
@@ -186,8 +186,8 @@ def _change(agent: Agent, chance: random.Random, names: dict[str, int]) -> None:
         agent.write(pod(name, container(script=script, env=version(names[name]))))
 
 
-def _disturb(server: FakeServer, chance: random.Random) -> None:
-    match chance.choice(["code", "code", "code", "cut", "slow", "hang", "down", "wipe"]):
+def _disturb(agent: Agent, server: FakeServer, chance: random.Random) -> None:
+    match chance.choice(["code", "code", "code", "cut", "slow", "hang", "down", "wipe", "kill"]):
         case "code":
             for code in CODES:
                 server.faults.add("refuse", code=code, chance=0.12, retry_after=1 if code == 429 else 0)
@@ -204,3 +204,7 @@ def _disturb(server: FakeServer, chance: random.Random) -> None:
             server.up()
         case "wipe":
             server.wipe()
+        case "kill":
+            server.faults.add("cut_answer", chance=0.3)
+            agent.kill()
+            agent.start()
