@@ -552,6 +552,16 @@ def test_a_lease_that_changed_meanwhile_is_a_conflict(server: Server) -> None:
     assert server.node.put(path, made).code == 409
 
 
+def test_a_lease_that_is_gone_can_be_put_back_but_not_as_the_one_it_was(server: Server) -> None:
+    path = f"{LEASES}/{server.name}"
+    server.admin.delete(path)
+    made = server.node.post(LEASES, _lease(server.name)).body
+    server.admin.delete(path)
+    assert server.node.put(path, made).code == 409
+    del made["metadata"]["uid"]
+    assert server.node.put(path, made).code == 201
+
+
 def test_a_lease_time_has_six_decimals(server: Server) -> None:
     path = f"{LEASES}/{server.name}"
     server.admin.delete(path)

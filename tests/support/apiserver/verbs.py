@@ -155,7 +155,12 @@ class Verbs:
         with self.store.changed:
             old = self.store.get(self._key(call))
             if old is None:
+                uid = item["metadata"].get("uid", "")
+                if plural in _MADE_BY_PUT and uid:
+                    why = f"StorageError: invalid object, Code: 4, AdditionalErrorMsg: Precondition failed: UID: {uid}"
+                    raise conflict(plural, call.name, why, call.resource.group)
                 if plural in _MADE_BY_PUT:
+                    item["metadata"].pop("resourceVersion", None)
                     return 201, self._create(user, call, item)
                 raise not_found(plural, call.name, call.resource.group)
             given = item["metadata"].get("resourceVersion", "")
