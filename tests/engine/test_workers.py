@@ -63,9 +63,9 @@ class Holds:
 class Engine:
     """Workers, director and observer around one fake runtime, with real threads."""
 
-    def __init__(self, holds: Holds | None = None) -> None:
+    def __init__(self, holds: Holds | None = None, runtime: fakes.FakeRuntime | None = None) -> None:
         self.clock = RealClock()
-        self.runtime = fakes.FakeRuntime(fakes.FakeClock(), images=("demo",))
+        self.runtime = runtime or fakes.FakeRuntime(fakes.FakeClock(), images=("demo",))
         self.recorder = fakes.FakeRecorder()
         self.broken: list[str] = []
         self.exits = FakeExits()

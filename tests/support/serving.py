@@ -157,10 +157,11 @@ def serving(
     secure: Secure | None = None,
     usages: Any = None,
     objects: tuple[LocalObject, ...] = (),
+    store: StatusStore | None = None,
 ) -> Iterator[Rig]:
     """Run a server in `folder` for the time of a with block."""
     clock = FakeClock(time=NOW)
-    store, events, control = StatusStore(clock), EventRing(clock, "edge1"), FakeControl()
+    store, events, control = store or StatusStore(clock), EventRing(clock, "edge1"), FakeControl()
     takers = Takers(store)
     submitted = Submitted(str(folder / "state"), takers, "edge1", lambda key: _source(takers.pod(key)))
     submitted.start()
