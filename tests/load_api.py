@@ -114,12 +114,12 @@ class Figures:
 def measure(rounds: int, each: int) -> Figures:
     """Idle and loaded turns with `each` restarts."""
     figures = Figures()
-    with tempfile.TemporaryDirectory(prefix="load-") as name, _box(Path(name)) as (engine, runtime, path):
+    with tempfile.TemporaryDirectory(prefix="load-") as name, box(Path(name)) as (engine, runtime, path):
         fresh = iter(range(PODS))
         for _ in range(rounds):
-            figures.idle += _restarts(engine, runtime, fresh, each)
+            figures.idle += restarts(engine, runtime, fresh, each)
             with _client(path) as client:
-                figures.loaded += _restarts(engine, runtime, fresh, each)
+                figures.loaded += restarts(engine, runtime, fresh, each)
             told = json.loads(client.pop())
             figures.gets += told["gets"]
             figures.followed += told["followed"]
@@ -128,7 +128,7 @@ def measure(rounds: int, each: int) -> Figures:
 
 
 @contextlib.contextmanager
-def _box(folder: Path) -> Iterator[tuple[Engine, SlowRuntime, str]]:
+def box(folder: Path) -> Iterator[tuple[Engine, SlowRuntime, str]]:
     runtime = SlowRuntime()
     engine = Engine(runtime=runtime)
     ending = threading.Event()
@@ -158,7 +158,7 @@ def _write_logs(folder: Path, ending: threading.Event) -> None:
                 file.write(b"2026-11-30T14:00:00Z stdout F " + b"x" * 100 + b"\n")
 
 
-def _restarts(engine: Engine, runtime: SlowRuntime, fresh: Iterator[int], count: int) -> list[float]:
+def restarts(engine: Engine, runtime: SlowRuntime, fresh: Iterator[int], count: int) -> list[float]:
     """Seconds from exit to restart, each of a container that has not ended before: no back-off."""
     found = []
     for _ in range(count):

@@ -53,8 +53,8 @@ class Kubectl:
         return done
 
 
-def serve(agent: Agent) -> None:
-    """Start the agent with its TLS port open."""
+def serve(agent: Agent) -> int:
+    """Start the agent with its TLS port open; which that is."""
     port = free_port()
     agent.start(f"--port={port}")
 
@@ -63,3 +63,4 @@ def serve(agent: Agent) -> None:
             return probe.connect_ex(("127.0.0.1", port)) == 0
 
     agent.wait("the TLS port to answer", answers)
+    return port

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import ssl
 import subprocess
+import urllib.error
+import urllib.request
 from pathlib import Path
+
+import pytest
 
 from tests.e2e.agent import Agent
 from tests.e2e.kubectl import Kubectl, serve
@@ -72,14 +78,40 @@ def test_run_exec_logs_and_copy(agent: Agent) -> None:
 def test_a_viewer_sees_and_changes_nothing(agent: Agent) -> None:
     serve(agent)
     kubectl = Kubectl(agent, "view")
-    agent.write(pod("web"))
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "pull"}, "stringData": {"token": "hunter2"}}
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "visible"}}
+    agent.write(pod("web"), secret, settings)
     agent.wait_ready("web")
     assert kubectl("get", "pods", "-o", "name").stdout == "pod/web-n1\n"
     assert kubectl("get", "nodes", "-o", "name").stdout == "node/n1\n"
+    assert kubectl("get", "secrets", "--no-headers").stdout.split()[:3] == ["pull", "Opaque", "1"]
+    for asked in ("get secret pull -o yaml", "get cm,secret -o json", "describe secret"):
+        told = kubectl(*asked.split()).stdout
+        assert ("token" in told, "aHVudGVyMg" in told, "hunter2" in told, "visible" in told) == (True, *[False] * 3)
+    admin = Kubectl(agent)
+    assert admin("get", "secret", "pull", "-o", "jsonpath={.data.token}").stdout == "aHVudGVyMg=="
+    assert admin("get", "cm", "settings", "-o", "jsonpath={.data.a}").stdout == "visible"
+    assert "token:  7 bytes" in admin("describe", "secret", "pull").stdout
     assert kubectl("auth", "can-i", "delete", "pods", check=False).stdout == "no - the role view may not do that\n"
     for words in (("exec", "web-n1", "--", "true"), ("delete", "pod", "web-n1"), ("label", "pod", "web-n1", "a=b")):
         assert "Forbidden" in kubectl(*words, check=False).stderr
     assert "forbidden" in kubectl("run", "x", "--image=y", check=False).stderr
+
+
+def test_a_pod_on_the_hosts_network_can_do_nothing_without_a_token(agent: Agent) -> None:
+    port = serve(agent)
+    agent.write(pod("near", hostNetwork=True))
+    agent.wait_ready("near")
+    plain = f"printf 'GET /pods HTTP/1.0\\r\\n\\r\\n' | busybox nc 127.0.0.1 {port}; true"
+    assert "200" not in agent.inside("near", "sh", "-c", plain)
+    # The same network namespace as ours, so what it can send over TLS can be sent from here.
+    assert agent.inside("near", "busybox", "readlink", "/proc/self/ns/net").strip() == os.readlink("/proc/self/ns/net")
+    anybody = ssl._create_unverified_context()
+    for path in ("healthz", "pods", "api/v1/secrets", "metrics", "version", "apis/edgelet.io/v1/kubeconfig"):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(f"https://127.0.0.1:{port}/{path}", context=anybody, timeout=30)
+        assert refused.value.code == 401
+    assert agent.inside("near", "sh", "-c", f"ls {agent.socket} 2>&1; true").endswith("No such file or directory\n")
 
 
 def test_top_of_the_node_and_the_raw_metrics(agent: Agent) -> None:

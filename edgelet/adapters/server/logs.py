@@ -74,14 +74,14 @@ class Log(Streaming):
         while (piece := stream.read()) is not None:
             if piece:
                 self.write(piece)
-            await self.flush()
+            await self.push()
             await asyncio.sleep(0)  # a fast reader of a long log lets the others have their turn
 
     async def _follow(self, stream: LogStream, entry: Entry, status: ContainerStatus) -> None:
         """Send what comes, until the instance has ended and all of it is sent, or the client goes."""
         Log.following += 1
         try:
-            await self.flush()
+            await self.push()
             ended = False
             while not (ended or self.over or stream.full):
                 waiter = self.waiter()

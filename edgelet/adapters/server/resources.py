@@ -26,6 +26,9 @@ WATCH_SECONDS = 1800
 WATCHES = 100
 """Watches at a time; each costs some 30 KiB, and a box has a handful of watchers."""
 
+UNSENT_BYTES = 32 << 10
+"""What is written to a watch before its client has to have taken it."""
+
 BOOKMARK_SECONDS = 60
 """How often a watch that allows bookmarks gets one."""
 
@@ -119,6 +122,7 @@ class _Watch:
         self._match = match
         self._table = handler.as_table()
         self._header = True
+        self._unsent = 0
         self._bookmarks = params.flag(handler.param, "allowWatchBookmarks")
         seconds = params.integer(handler.param, "timeoutSeconds") or WATCH_SECONDS
         self._deadline = asyncio.get_running_loop().time() + seconds
@@ -130,8 +134,8 @@ class _Watch:
             self._version, items = self._handler.snapshot()
             for item in items:
                 if self._match(item):
-                    self._write("ADDED", item)
-        await self._handler.flush()  # headers too: the client waits for them
+                    await self._write("ADDED", item)
+        await self._handler.push()  # headers too: the client waits for them
         while await self._step():
             pass
 
@@ -139,31 +143,35 @@ class _Watch:
         handler = self._handler
         waiter = handler.waiter()
         try:
-            self._catch_up()
+            await self._catch_up()
         except journal.Expired as error:
             waiter.cancel()
             self._write_raw("ERROR", statuses.expired(str(error)))
             return False
-        await handler.flush()
+        await handler.push()
         left = self._deadline - asyncio.get_running_loop().time()
         if not await handler.pause(waiter, min(left, BOOKMARK_SECONDS)):
             self._bookmark()
         return not handler.over and asyncio.get_running_loop().time() < self._deadline
 
-    def _catch_up(self) -> None:
+    async def _catch_up(self) -> None:
         for item in self._handler.changes(self._version or 0):
             self._version = item.version
             kind = _kind_for(item, self._match)
             if kind:
-                self._write(kind, item.body)
+                await self._write(kind, item.body)
 
-    def _write(self, kind: str, item: Json) -> None:
+    async def _write(self, kind: str, item: Json) -> None:
+        """One change; a client that does not read is waited for, so that little is kept for it."""
         if self._table:
             version = item["metadata"]["resourceVersion"]
             self._write_raw(kind, self._handler.render_table([item], version, self._header))
             self._header = False
         else:
             self._write_raw(kind, item)
+        if self._unsent > UNSENT_BYTES:
+            self._unsent = 0
+            await self._handler.push()
 
     def _bookmark(self) -> None:
         if self._bookmarks and not self._table:
@@ -173,7 +181,9 @@ class _Watch:
 
     def _write_raw(self, kind: str, body: Json) -> None:
         line = json.dumps({"type": kind, "object": body}, separators=(",", ":"), ensure_ascii=False)
-        self._handler.write(line.encode("utf-8", "replace") + b"\n")
+        data = line.encode("utf-8", "replace") + b"\n"
+        self._unsent += len(data)
+        self._handler.write(data)
 
 
 class Pods(Feed):

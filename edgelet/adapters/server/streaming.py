@@ -6,7 +6,12 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import tornado.iostream
+
 from .base import Access
+
+STALL_SECONDS = 120.0
+"""For so long a client may take nothing of an answer that goes on."""
 
 
 class Streaming(Access):
@@ -36,6 +41,17 @@ class Streaming(Access):
         news = waiter.done()
         waiter.cancel()
         return news
+
+    async def push(self) -> None:
+        """Send what was written; a client that takes nothing for a while is cut off. Raises StreamClosedError."""
+        try:
+            async with asyncio.timeout(STALL_SECONDS):
+                await self.flush()
+        except TimeoutError:
+            stream = getattr(self.request.connection, "stream", None)
+            if stream is not None:
+                stream.close()
+            raise tornado.iostream.StreamClosedError from None
 
     @contextmanager
     def streaming(self) -> Iterator[None]:
