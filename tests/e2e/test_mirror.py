@@ -11,6 +11,7 @@ import pytest
 from tests.e2e.agent import NODE, Agent
 from tests.e2e.manifests import pod
 from tests.support.apiserver import FakeServer
+from tests.support.apiserver.real import either
 
 Json = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"
@@ -19,7 +20,7 @@ PODS = "/api/v1/namespaces/default/pods"
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[FakeServer]:
     """An API server for the agent's node; whatever it was sent must have been right."""
-    with FakeServer(tmp_path, node=NODE) as made:
+    with either(tmp_path, NODE) as made:
         yield made
     assert made.violations == []
 

@@ -22,6 +22,7 @@ from edgelet.model.node_facts import NodeFacts
 from edgelet.model.pod import Pod, PodKey
 from edgelet.model.status import Condition, ContainerStatus, PodStatus, Running, Terminated
 from tests.support.apiserver import FakeServer
+from tests.support.apiserver.real import either
 
 Json = dict[str, Any]
 
@@ -199,7 +200,7 @@ class Rig:
 @contextlib.contextmanager
 def rig(directory: Path, begin: bool = True, **options: Any) -> Iterator[Rig]:
     """A server and a mirror; nothing wrong may have been sent."""
-    with FakeServer(directory, node=NODE) as server:
+    with either(directory, NODE) as server:
         made = Rig(server, directory, **options)
         if begin:
             made.mirror.start()
