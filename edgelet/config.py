@@ -84,6 +84,9 @@ class Settings:
     port: int = 10250
     """TCP port of the API, always with TLS and authentication (kubelet default); 0 = none."""
 
+    read_only_port: int = 0
+    """TCP port without TLS and authentication for health, pods and metrics; 0 = none (kubelet default)."""
+
     tls_cert_file: str = ""
     """PEM file with the serving certificate; "" = one is made, and renewed."""
 

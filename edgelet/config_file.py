@@ -37,7 +37,7 @@ _NOT_USED = {
         imageServiceEndpoint runtimeRequestTimeout registryPullQPS registryBurst hairpinMode
         makeIPTablesUtilChains iptablesMasqueradeBit iptablesDropBit failCgroupV1 userNamespaces""",
     "edgelet's API has one port, with TLS, roles by token and certificate (address, port, tokenAuthFile)": """
-        enableServer readOnlyPort healthzPort healthzBindAddress authorization tlsCipherSuites
+        enableServer healthzPort healthzBindAddress authorization tlsCipherSuites
         tlsCurvePreferences tlsMinVersion rotateCertificates serverTLSBootstrap enableDebuggingHandlers
         enableContentionProfiling enableProfilingHandler enableDebugFlagsHandler enableSystemLogHandler
         enableSystemLogQuery streamingConnectionIdleTimeout""",

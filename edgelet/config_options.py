@@ -107,6 +107,14 @@ OPTIONS = (
     Option("socket", "socket", ("--socket",), values.socket, "PATH", "socket of the agent's own API"),
     Option("address", "address", ("--address",), values.ip_address, "IP", "address of the TLS port"),
     Option("port", "port", ("--port",), values.count(0, 65535), "10250", "TLS port of the API; 0 = none"),
+    Option(
+        "read_only_port",
+        "readOnlyPort",
+        ("--read-only-port",),
+        values.count(0, 65535),
+        "0",
+        "port for health, pods and metrics that asks for no token; 0 = none",
+    ),
     Option("tls_cert_file", "tlsCertFile", ("--tls-cert-file",), values.path, "FILE", "PEM file of the certificate"),
     Option(
         "tls_private_key_file",

@@ -35,6 +35,7 @@ DEFAULTS = {
     "container_log_monitor_interval": 10.0,
     "address": "127.0.0.1",
     "port": 10250,
+    "read_only_port": 0,
     "tls_cert_file": "",
     "tls_private_key_file": "",
     "client_ca_file": "",

@@ -11,7 +11,7 @@ from ..engine.counts import Counts
 from ..model.agent_report import LinkReport
 from . import configz, control, execs, machine, measures, submissions
 from .node import Node
-from .tls import tls_port
+from .tls import read_only_port, tls_port
 from .usage import Looks
 from .wiring import Agent
 
@@ -51,6 +51,7 @@ def server(agent: Agent, link: Callable[[], LinkReport | None]) -> ApiServer:
         config=lambda: configz.shown(base.settings),
         objects=engine.director.objects,
         secure=tls_port(base.settings, base.node.name, base.clock.time),
+        read_only=read_only_port(base.settings, base.node.name),
     )
     return ApiServer(base.settings.socket, services, fatal=base.beat.fatal)
 

@@ -1,4 +1,4 @@
-"""What the TLS port of the API is made of, by the settings."""
+"""What the TCP ports of the API are made of, by the settings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from .. import config
 from ..adapters.pki.store import Store
-from ..adapters.server.secure import Secure
+from ..adapters.server.secure import ReadOnly, Secure
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
@@ -38,6 +38,13 @@ def tls_port(settings: config.Settings, node: str, now: Callable[[], float]) -> 
         names=(node, "localhost", *_own_names(settings.tls_cert_file)),
         prepare=prepare,
     )
+
+
+def read_only_port(settings: config.Settings, node: str) -> ReadOnly | None:
+    """The port that asks for nothing, None as long as nobody switches it on."""
+    if not settings.read_only_port:
+        return None
+    return ReadOnly(settings.address, settings.read_only_port, (node, "localhost"))
 
 
 def _own_names(cert_file: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Any, cast
 from edgelet import errors
 from edgelet.adapters.server.api import ApiServer
 from edgelet.adapters.server.contracts import LogStream, Services, Session
-from edgelet.adapters.server.secure import Secure
+from edgelet.adapters.server.secure import ReadOnly, Secure
 from edgelet.adapters.submitted import Submitted
 from edgelet.app.measures import Measures
 from edgelet.app.submissions import Submissions
@@ -158,6 +158,7 @@ def serving(
     usages: Any = None,
     objects: tuple[LocalObject, ...] = (),
     store: StatusStore | None = None,
+    read_only: ReadOnly | None = None,
 ) -> Iterator[Rig]:
     """Run a server in `folder` for the time of a with block."""
     clock = FakeClock(time=NOW)
@@ -181,6 +182,7 @@ def serving(
         measured,
         "edge1",
         secure=secure,
+        read_only=read_only,
         objects=lambda: objects,
     )
     rig = Rig(str(folder / "s.sock"), clock, store, events, control, services, takers)

@@ -9,7 +9,7 @@ import os
 import socket
 import ssl
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import tornado.httpserver
@@ -39,7 +39,7 @@ from . import (
 )
 from .contracts import Services
 from .hub import Hub
-from .secure import SecurePort
+from .secure import Port, SecurePort
 from .tokens import Tokens
 
 logger = logging.getLogger(__name__)
@@ -63,6 +63,9 @@ DRAIN_SECONDS = 1.0
 _Route = tuple[str, type[tornado.web.RequestHandler]]
 
 _CORE = r"/api/v1"
+READ_ONLY = (agent.Health, resources.KubeletPods, stats.Metrics, stats.Summary)
+"""What the read-only port shows (semantics 8.2, column R)."""
+
 _NS = r"/namespaces/(?P<namespace>[^/]+)"
 _CONTAINER = r"(?P<namespace>[^/]+)/(?P<name>[^/]+)(?:/[^/]+)?/(?P<container>[^/]+)"
 """The kubelet's paths may have the pod's uid in the middle."""
@@ -142,44 +145,44 @@ class ApiServer:
         ends = (self._services.store.subscribe(hub.pulse), self._services.events.subscribe(hub.pulse))
         server = _server(self._services, hub, doors.UnixDoor(self._services.group))
         server.add_socket(listener)
-        secure = _secure(self._services, hub)
+        tcp = _tcp_ports(self._services, hub)
         self._started.set()
-        serving = asyncio.create_task(secure.serve()) if secure is not None else None
-        await _first(self._until_the_end(server, inode), serving)
+        await _first(self._until_the_end(server, inode), [asyncio.create_task(port.serve()) for port in tcp])
         server.stop()
-        if secure is not None:
-            secure.stop()
+        for port in tcp:
+            port.stop()
         for end in ends:
             end()
         hub.close()
         await _drain(server, hub)
-        if secure is not None:
-            await secure.close()
+        for port in tcp:
+            await port.close()
         _clear(self._path)
 
 
-async def _first(end: Awaitable[object], serving: asyncio.Task[None] | None) -> None:
-    """Until the end is asked for; a TLS port that fails in an unforeseen way is a fault of the server."""
-    if serving is None:
-        await end
-        return
-    asked = asyncio.ensure_future(end)
-    await asyncio.wait((asked, serving), return_when=asyncio.FIRST_COMPLETED)
-    if serving.done():
-        asked.cancel()
-        serving.result()
-    serving.cancel()
-    await asyncio.gather(serving, return_exceptions=True)
+async def _first(end: Coroutine[Any, Any, None], serving: list[asyncio.Task[None]]) -> None:
+    """Until the end is asked for; a port that fails in an unforeseen way is a fault of the server."""
+    asked = asyncio.create_task(end)
+    done, left = await asyncio.wait((asked, *serving), return_when=asyncio.FIRST_COMPLETED)
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    for task in done:
+        task.result()
 
 
-def _secure(services: Services, hub: Hub) -> SecurePort | None:
-    plan = services.secure
-    if plan is None:
-        return None
-    door = doors.TlsDoor(Tokens(plan.token_file), plan.names)
-    port = SecurePort(plan, lambda context: _server(services, hub, door, context))
-    hub.trouble = lambda: port.trouble
-    return port
+def _tcp_ports(services: Services, hub: Hub) -> list[Port]:
+    """Those that are switched on; what is in their way is told by `hub.trouble`."""
+    found: list[Port] = []
+    if services.secure is not None:
+        door = doors.TlsDoor(Tokens(services.secure.token_file), services.secure.names)
+        found.append(SecurePort(services.secure, lambda context: _server(services, hub, door, context)))
+    if services.read_only is not None:
+        anybody = doors.OpenDoor(services.read_only.names)
+        place = services.read_only
+        found.append(Port(place.address, place.port, lambda context: _server(services, hub, anybody, context)))
+    hub.trouble = lambda: "; ".join(port.trouble for port in found if port.trouble)
+    return found
 
 
 async def _drain(server: tornado.httpserver.HTTPServer, hub: Hub) -> None:
@@ -241,6 +244,8 @@ def routes(services: Services, hub: Hub, door: doors.Door) -> list[tornado.routi
         (rf"/apis/edgelet\.io/v1{_POD}/(?P<order>restart|stop|start)", agent.Order),
     ]
     given = {"services": services, "hub": hub, "door": door}
+    if isinstance(door, doors.OpenDoor):
+        table = [(path, handler) for path, handler in table if handler in READ_ONLY]
     return [tornado.web.url(path, handler, given) for path, handler in table]
 
 

@@ -19,7 +19,7 @@ from ...model.problems import Problem
 from ...model.status import ContainerStatus
 from ...model.submission import Applied, Expect
 from ...model.usage import Report
-from .secure import Secure
+from .secure import ReadOnly, Secure
 
 
 class Control(Protocol):
@@ -178,6 +178,7 @@ class Services:
     node_name: str
     group: str = "edgelet"
     secure: Secure | None = None
+    read_only: ReadOnly | None = None
     config: Callable[[], Mapping[str, Any]] = dict
     requests: Counts = field(default_factory=Counts)
     responses: Counts = field(default_factory=Counts)

@@ -70,15 +70,37 @@ class TlsDoor:
         return _named(certificate) if certificate else NOBODY
 
     def host_is_ours(self, host: str) -> bool:
-        """An address, or one of our names: other names only get here by somebody's trick."""
-        name = re.sub(r":\d+$", "", host.strip().lower()).strip("[]")
-        if name in self._names:
-            return True
-        try:
-            ipaddress.ip_address(name)
-        except ValueError:
-            return False
+        """See Door."""
+        return _names_us(host, self._names)
+
+
+class OpenDoor:
+    """The read-only port: everybody may look at the little that it shows."""
+
+    secure = False
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = frozenset(name.lower() for name in names)
+
+    def user(self, sock: socket.socket, headers: tornado.httputil.HTTPHeaders) -> User:
+        """See Door."""
+        return User("system:anonymous", Role.VIEW)
+
+    def host_is_ours(self, host: str) -> bool:
+        """See Door."""
+        return _names_us(host, self._names)
+
+
+def _names_us(host: str, names: frozenset[str]) -> bool:
+    """An address, or one of our names: other names only get here by somebody's trick."""
+    name = re.sub(r":\d+$", "", host.strip().lower()).strip("[]")
+    if name in names:
         return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _named(certificate: object) -> User:

@@ -1,4 +1,4 @@
-"""The TLS port: binds it, keeps its certificate fresh, and tries again when something is in the way.
+"""The TCP ports: binds them, keeps the certificate fresh, and tries again when something is in the way.
 
 Nothing here may hurt the unix socket: a port that is taken or a certificate that cannot be made is
 told in the log and in the status, and tried again.
@@ -27,6 +27,15 @@ RENEWAL_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
+class ReadOnly:
+    """The port that asks nobody who he is. `names` are the DNS names it may be called by."""
+
+    address: str
+    port: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Secure:
     """What the TLS port needs. `prepare` makes or renews what is missing (seconds, once in a year);
     it raises errors.StateError. `names` are the DNS names it may be called by.
@@ -46,39 +55,48 @@ class Secure:
     prepare: Callable[[], None]
 
 
-class SecurePort:
+Make = Callable[[ssl.SSLContext | None], tornado.httpserver.HTTPServer]
+
+
+class Port:
     """One listening port; `serve` runs until it is cancelled."""
 
-    def __init__(self, plan: Secure, make: Callable[[ssl.SSLContext], tornado.httpserver.HTTPServer]) -> None:
-        self._plan = plan
+    def __init__(self, address: str, port: int, make: Make) -> None:
+        self._address = address
+        self._port = port
         self._make = make
         self._server: tornado.httpserver.HTTPServer | None = None
         self.trouble = ""
 
     async def serve(self) -> None:
-        """Listen, and from then on keep the certificate fresh."""
-        context: ssl.SSLContext | None = None
+        """Listen, and from then on keep fresh what the port stands on."""
         pause = RETRY_SECONDS
         while True:
             try:
-                await asyncio.to_thread(self._plan.prepare)
-                if context is None:
-                    context = self._listen()
-                else:
-                    context.load_cert_chain(self._plan.cert_file, self._plan.key_file or None)
+                await self.prepare()
+                if self._server is None:
+                    self._listen()
                 self._tell("")
             except (OSError, errors.EdgeletError) as error:  # ssl.SSLError is an OSError
-                self._tell(f"cannot serve TLS on {self._plan.address}:{self._plan.port}: {error}")
-            await asyncio.sleep(RENEWAL_SECONDS if context is not None else pause)
+                self._tell(f"cannot serve {self.what} on {self._address}:{self._port}: {error}")
+            await asyncio.sleep(RENEWAL_SECONDS if self._server is not None else pause)
             pause = min(2 * pause, RENEWAL_SECONDS)
 
-    def _listen(self) -> ssl.SSLContext:
-        context = _context(self._plan)
-        sockets = tornado.netutil.bind_sockets(self._plan.port, self._plan.address, socket.AF_UNSPEC, backlog=128)
+    what = "the read-only port"
+
+    async def prepare(self) -> None:
+        """Before it listens, and every RENEWAL_SECONDS. Raises OSError, errors.StateError."""
+
+    def context(self) -> ssl.SSLContext | None:
+        """What connections are secured with; None = they are not. Raises OSError."""
+        return None
+
+    def _listen(self) -> None:
+        context = self.context()
+        sockets = tornado.netutil.bind_sockets(self._port, self._address, socket.AF_UNSPEC, backlog=128)
         self._server = self._make(context)
         self._server.add_sockets(sockets)
-        logger.info("the API is served with TLS on %s:%d", self._plan.address, self._plan.port)
-        return context
+        logger.info("%s is served on %s:%d", self.what, self._address, self._port)
 
     def _tell(self, trouble: str) -> None:
         if trouble and trouble != self.trouble:
@@ -94,6 +112,28 @@ class SecurePort:
         """End the connections there are."""
         if self._server is not None:
             await self._server.close_all_connections()
+
+
+class SecurePort(Port):
+    """The port that needs a certificate."""
+
+    what = "TLS"
+
+    def __init__(self, plan: Secure, make: Make) -> None:
+        super().__init__(plan.address, plan.port, make)
+        self._plan = plan
+        self._context: ssl.SSLContext | None = None
+
+    async def prepare(self) -> None:
+        """Make or renew what is missing; a renewed certificate serves the next connections."""
+        await asyncio.to_thread(self._plan.prepare)
+        if self._context is not None:
+            self._context.load_cert_chain(self._plan.cert_file, self._plan.key_file or None)
+
+    def context(self) -> ssl.SSLContext:
+        """See Port."""
+        self._context = _context(self._plan)
+        return self._context
 
 
 def _context(plan: Secure) -> ssl.SSLContext:
