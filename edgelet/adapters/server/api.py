@@ -244,8 +244,6 @@ def routes(services: Services, hub: Hub, door: doors.Door) -> list[tornado.routi
         (rf"/apis/edgelet\.io/v1{_POD}/(?P<order>restart|stop|start)", agent.Order),
     ]
     given = {"services": services, "hub": hub, "door": door}
-    if isinstance(door, doors.OpenDoor):
-        table = [(path, handler) for path, handler in table if handler in READ_ONLY]
     return [tornado.web.url(path, handler, given) for path, handler in table]
 
 
@@ -278,8 +276,11 @@ def _server(
     services: Services, hub: Hub, door: doors.Door, context: ssl.SSLContext | None = None
 ) -> tornado.httpserver.HTTPServer:
     given = {"services": services, "hub": hub, "door": door}
+    rules = routes(services, hub, door)
+    if isinstance(door, doors.OpenDoor):
+        rules = [rule for rule in rules if rule.target in READ_ONLY]
     application = tornado.web.Application(
-        list(routes(services, hub, door)),
+        list(rules),
         default_handler_class=base.Unknown,
         default_handler_args=given,
         log_function=lambda handler: _finished(handler, services),
