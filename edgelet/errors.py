@@ -120,13 +120,16 @@ class ExecError(EdgeletError):
 class LinkError(EdgeletError):
     """The API server gave no usable answer; `retry_after` in seconds is its own wish, if it had one.
 
-    `answered` = it is there, and busy, or does not know us.
+    `answered` = it is there, and busy, or does not know us; `clock` = this machine's clock may be why.
     """
 
-    def __init__(self, message: str, retry_after: float | None = None, answered: bool = False) -> None:
+    def __init__(
+        self, message: str, retry_after: float | None = None, answered: bool = False, clock: bool = False
+    ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
         self.answered = answered
+        self.clock = clock
 
 
 class Refused(LinkError):

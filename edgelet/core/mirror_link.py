@@ -13,6 +13,8 @@ FIRST_RETRY = 1.0
 """Ceiling of the first wait after a loss; it doubles from here."""
 RETRY_CAP = 300.0
 """Longest seconds between two tries of a lost link, and of one object that the server refuses."""
+CLOCK_CAP = 10.0
+"""Longest wait while a wrong clock of this machine may be what the certificates fail for: it is set some time."""
 NETWORK_SETTLE = 0.3
 """Seconds between a change of an address or route and the try it causes: changes come in bursts."""
 NETWORK_SPACE = 2.0
@@ -48,10 +50,12 @@ def worked(link: Link, wall: float) -> Link:
     )
 
 
-def failed(link: Link, message: str, now: float, wall: float, retry_after: float | None, draw: float) -> Link:
+def failed(
+    link: Link, message: str, now: float, wall: float, retry_after: float | None, draw: float, cap: float = RETRY_CAP
+) -> Link:
     """After a request without a usable answer: when to try again."""
     failures = link.failures + 1
-    wait = polling.after_failure(FIRST_RETRY, failures, retry_after, draw, RETRY_CAP)
+    wait = polling.after_failure(FIRST_RETRY, failures, retry_after, draw, cap)
     since = wall if link.up or not link.since else link.since
     asked = retry_after is not None
     return replace(link, up=False, since=since, failures=failures, retry_at=now + wait, asked=asked, message=message)

@@ -10,10 +10,14 @@ from ...model.pod import PodKey
 
 
 class RemotePods:
-    """Thread-safe. `news` is called for each pod that changed by itself, outside the lock."""
+    """Thread-safe. `news` is called for each pod that changed by itself, outside the lock.
 
-    def __init__(self, news: Callable[[PodKey], None]) -> None:
+    `lost` is called when one is gone that we did not remove: its Node may be gone as well.
+    """
+
+    def __init__(self, news: Callable[[PodKey], None], lost: Callable[[], None]) -> None:
         self._news = news
+        self._lost = lost
         self._lock = threading.Lock()
         self._pods: dict[PodKey, Remote] = {}
         self.known = False
@@ -43,12 +47,14 @@ class RemotePods:
         with self._lock:
             self._pods[there.key] = there
 
-    def forget(self, there: Remote) -> None:
-        """It is gone, unless another one has that name by now."""
+    def forget(self, there: Remote) -> bool:
+        """It is gone, unless another one has that name by now; whether it was known."""
         with self._lock:
             known = self._pods.get(there.key)
-            if known is not None and known.uid == there.uid:
-                del self._pods[there.key]
+            if known is None or known.uid != there.uid:
+                return False
+            del self._pods[there.key]
+            return True
 
     # -- the watch (watch.Sink) -------------------------------------------------------------------
 
@@ -63,7 +69,8 @@ class RemotePods:
 
     def removed(self, there: Remote) -> None:
         """It is gone."""
-        self.forget(there)
+        if self.forget(there):
+            self._lost()
         self._news(there.key)
 
 

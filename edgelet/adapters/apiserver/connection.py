@@ -182,7 +182,7 @@ class Connection:
 
     def _told(self, error: failures.FetchError) -> LinkError:
         self._close()
-        return LinkError(str(error), error.retry_after)
+        return LinkError(str(error), error.retry_after, clock=error.clock)
 
     # -- what it stands on ------------------------------------------------------------------------
 

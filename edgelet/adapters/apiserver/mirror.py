@@ -99,13 +99,14 @@ class Mirror:
         self._problems = Problems(self._refused)
         self._state = NodeState(parts, self._problems)
         asked = api.Api(self._connection, o.node, parts.clock, o.qps, o.burst, self._stopping.wait)
-        self._cache = RemotePods(self._remote_news)
+        self._cache = RemotePods(self._remote_news, self._state.suspect)
         self._pods = PodsTask(parts, asked, self._state, self._cache)
         self._events = EventsTask(parts, asked, self._state)
         self._watch = Watch(self._watched, o.node, self._cache, self._list_again)
         self._list = ListTask(asked, self._state, self._cache, self._pods, self._watch)
-        lease, node = LeaseTask(parts, asked, self._state), NodeTask(parts, asked, self._state)
-        self._tasks: tuple[Task, ...] = (lease, node, self._list, self._pods, self._events)
+        self._lease = LeaseTask(parts, asked, self._state)
+        node = NodeTask(parts, asked, self._state)
+        self._tasks: tuple[Task, ...] = (self._lease, node, self._list, self._pods, self._events)
         self._state.on_new = self._new_node
         self._network = NetworkWatch(self._network_changed)
         self._link = mirror_link.Link()
@@ -179,6 +180,7 @@ class Mirror:
 
     def _new_node(self) -> None:
         """Another Node, perhaps on another server: nothing that was told counts any more."""
+        self._lease.anew()
         self._events.begin()
         self._pods.lost()
         self._list.lost()
@@ -238,9 +240,9 @@ class Mirror:
 
     def _failed(self, error: LinkError) -> None:
         with self._link_lock:
-            self._link = mirror_link.failed(
-                self._link, str(error), self._clock.monotonic(), self._clock.time(), error.retry_after, random.random()
-            )
+            now, wall = self._clock.monotonic(), self._clock.time()
+            cap = mirror_link.CLOCK_CAP if error.clock else mirror_link.RETRY_CAP
+            self._link = mirror_link.failed(self._link, str(error), now, wall, error.retry_after, random.random(), cap)
         if not error.answered:
             for task in self._tasks:
                 task.lost()

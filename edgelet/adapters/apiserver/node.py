@@ -223,6 +223,11 @@ class LeaseTask:
         """The first thing that is tried again."""
         self._due = 0.0
 
+    def anew(self) -> None:
+        """The Node is another one: its Lease is too."""
+        self._known = None
+        self._due = 0.0
+
     def run(self, now: float) -> None:
         """See parts.Task."""
         self._due = now + mirror_link.renew_interval(self._o.lease_duration)

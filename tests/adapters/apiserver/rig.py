@@ -189,12 +189,12 @@ class Rig:
         while not condition():
             if time.monotonic() - begin > seconds:
                 raise AssertionError(f"after {seconds:g} s still waiting for: {what}; {self.mirror.report()}")
-            time.sleep(0.02)
+            time.sleep(0.02 if seconds <= DEADLINE else 0.5)
         return time.monotonic() - begin
 
-    def settle(self) -> float:
+    def settle(self, seconds: float = DEADLINE) -> float:
         """Until the server shows the box as it is."""
-        return self.wait("the server to show the box", self.consistent)
+        return self.wait("the server to show the box", self.consistent, seconds)
 
 
 @contextlib.contextmanager
