@@ -42,14 +42,16 @@ def patch(there: Json, here: Json) -> Json:
 def _addresses(there: Json, here: Json) -> Json:
     """The host's address is never taken back: a box that lost its network had one."""
     found: Json = {}
-    if here.get("hostIP") and bare([there.get("hostIP"), there.get("hostIPs")]) != bare(
-        [here["hostIP"], here["hostIPs"]]
-    ):
+    if here.get("hostIP") and _part(there, "host") != _part(here, "host"):
         found |= {"hostIP": here["hostIP"], "hostIPs": [REPLACE, *here["hostIPs"]]}
-    if bare([there.get("podIP"), there.get("podIPs")]) != bare([here.get("podIP"), here.get("podIPs")]):
+    if _part(there, "pod") != _part(here, "pod"):
         found["podIP"] = here.get("podIP") or None
         found["podIPs"] = [REPLACE, *(here.get("podIPs") or [])]
     return found
+
+
+def _part(status: Json, whose: str) -> Any:
+    return bare({name: status.get(name) for name in (f"{whose}IP", f"{whose}IPs")})
 
 
 def _conditions(there: list[Json], here: list[Json]) -> list[Json]:

@@ -1,0 +1,283 @@
+"""Decisions of the mirror, with values only: link, back-off, rate, leases, statuses, specs, events."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgelet.adapters.server import patches
+from edgelet.core import mirror_events, mirror_link, mirror_node, mirror_pods, mirror_spec, mirror_status
+from edgelet.core.mirror_pods import Local, Remote, Step
+from edgelet.model.events import Event
+from edgelet.model.node_facts import NodeFacts, Pressure
+from edgelet.model.pod import Container, Pod, PodKey
+from edgelet.model.status import PodStatus
+
+Json = dict[str, Any]
+WEB = Pod("web-n1", "default", "u" * 32, "1-abc", "file", (Container("app", "i"),), short_name="web")
+HERE = Local(WEB, PodStatus("Running"), 5.0)
+THERE = Remote(WEB.key, "api-uid", "7", "1-abc", "file", "node-uid")
+
+
+# ---- the link --------------------------------------------------------------------------------------
+
+
+def test_a_lost_link_is_tried_after_waits_that_double_to_five_minutes_and_are_forgotten() -> None:
+    link, waits = mirror_link.Link(), []
+    for _ in range(12):
+        link = mirror_link.failed(link, "gone", 100.0, 1.0, None, 1.0)
+        waits.append(link.retry_at - 100.0)
+    assert waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]
+    assert (link.up, link.since, link.message) == (False, 1.0, "gone")
+    link = mirror_link.worked(link, 9.0)
+    assert (link.up, link.since, link.failures, link.retry_at) == (True, 9.0, 0, 0.0)
+    assert mirror_link.worked(link, 10.0) is link
+
+
+@given(st.integers(1, 40), st.floats(0, 1, exclude_max=True))
+def test_every_wait_has_jitter_in_its_upper_half_and_an_end(failures: int, draw: float) -> None:
+    link = replace(mirror_link.Link(), failures=failures - 1)
+    wait = mirror_link.failed(link, "", 0.0, 0.0, None, draw).retry_at
+    ceiling = min(2.0 ** (failures - 1), mirror_link.RETRY_CAP)
+    assert ceiling / 2 <= wait <= ceiling
+
+
+def test_the_servers_own_wish_is_kept_and_a_change_of_the_network_does_not_break_it() -> None:
+    busy = mirror_link.failed(mirror_link.Link(), "429", 0.0, 0.0, 30.0, 0.0)
+    assert busy.retry_at == 30.0
+    assert mirror_link.network_changed(busy, 1.0) is busy
+
+
+def test_a_change_of_the_network_ends_a_long_wait_but_not_time_and_again() -> None:
+    lost = replace(mirror_link.Link(), failures=9, retry_at=300.0)
+    once = mirror_link.network_changed(lost, 10.0)
+    assert 10.0 < once.retry_at < 11.0
+    again = mirror_link.failed(once, "", 10.5, 0.0, None, 1.0)
+    assert mirror_link.network_changed(again, 11.0) is again
+    assert mirror_link.network_changed(again, 20.0).retry_at < 21.0
+
+
+@given(st.lists(st.floats(0, 5), max_size=300))
+def test_the_rate_limit_holds_over_any_stretch(gaps: list[float]) -> None:
+    bucket, now = mirror_link.bucket(50, 100, 0.0), 0.0
+    for sent, gap in enumerate(gaps, 1):
+        now += gap
+        bucket, wait = mirror_link.take(bucket, now)
+        now += wait
+        assert sent <= 100 + now * 50 + 1e-6
+
+
+def test_an_own_renewal_whose_answer_was_lost_is_no_clash() -> None:
+    holder = mirror_link.trying(mirror_link.Holder(), "t1")
+    assert not mirror_link.clash(mirror_link.judged(holder, "t1", True, 5.0), 40.0, 5.0)
+    other = mirror_link.judged(holder, "foreign", True, 5.0)
+    assert mirror_link.clash(other, 40.0, 5.0)
+    assert not mirror_link.clash(other, 40.0, 46.0)
+    assert not mirror_link.clash(mirror_link.judged(holder, "foreign", False, 5.0), 40.0, 5.0)
+
+
+def test_a_mirror_that_does_not_last_is_made_ever_more_rarely_but_an_edit_counts_anew() -> None:
+    churn, waits = mirror_link.Churn(), []
+    for _ in range(14):
+        churn = mirror_link.made(churn, True, 0.0)
+        waits.append(mirror_link.may_make_at(churn))
+    assert waits[:6] == [0.0, 0.0, 2.0, 4.0, 8.0, 16.0] and waits[-1] == mirror_link.RETRY_CAP
+    assert mirror_link.may_make_at(mirror_link.made(churn, False, 1.0)) == 0.0
+    assert mirror_link.may_make_at(mirror_link.made(churn, True, 1000.0)) == 0.0
+
+
+# ---- which step ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("local", "there", "gone", "step"),
+    [
+        (HERE, None, False, Step.CREATE),
+        (replace(HERE, status=PodStatus("Running", deleting=3.0)), None, False, Step.NOTHING),
+        (HERE, THERE, False, Step.STATUS),
+        (HERE, replace(THERE, deleting=True), False, Step.DELETE),
+        (HERE, replace(THERE, hash="1-old"), False, Step.DELETE),
+        (HERE, replace(THERE, owner="old-node"), False, Step.DELETE),
+        (HERE, replace(THERE, hash=None), False, Step.TAKEN),
+        (None, THERE, False, Step.NOTHING),
+        (None, THERE, True, Step.DELETE),
+        (None, None, True, Step.NOTHING),
+        (None, replace(THERE, hash=None), True, Step.NOTHING),
+        (None, replace(THERE, hash=None, deleting=True), False, Step.DELETE),
+    ],
+)
+def test_7_4_what_becomes_of_a_mirror(local: Local | None, there: Remote | None, gone: bool, step: Step) -> None:
+    assert mirror_pods.decide(local, there, "node-uid", gone) is step
+
+
+def test_only_a_submitted_pod_gets_the_nodes_suffix() -> None:
+    assert mirror_pods.key_of(WEB, "n1") == WEB.key
+    assert mirror_pods.key_of(replace(WEB, name="web", source="api"), "n1") == PodKey("default", "web-n1")
+
+
+def test_what_is_no_pod_is_refused() -> None:
+    with pytest.raises(ValueError, match="is no pod"):
+        mirror_pods.remote({"metadata": {"name": "x"}})
+
+
+# ---- the spec --------------------------------------------------------------------------------------
+
+_SOURCES: list[Json] = [
+    {"configMap": {"name": "c"}}, {"secret": {"secretName": "s"}}, {"emptyDir": {}}, {"hostPath": {"path": "/x"}},
+    {"persistentVolumeClaim": {"claimName": "p"}}, {"csi": {"driver": "d"}}, {"ephemeral": {}},
+    {"nfs": {"server": "n"}},
+    {"projected": {"sources": [{"secret": {}}, {"downwardAPI": {}}]}},
+    {"projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}},
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(_SOURCES), max_size=6))
+def test_no_mount_is_left_without_its_volume_and_nothing_refused_remains(sources: list[Json]) -> None:
+    volumes = [{"name": f"v{i}", **copy.deepcopy(s)} for i, s in enumerate(sources)]
+    mounts = [{"name": v["name"], "mountPath": f"/{v['name']}"} for v in volumes]
+    spec = {"volumes": volumes, "containers": [{"name": "a", "volumeMounts": mounts}]}
+    before = copy.deepcopy(spec)
+    found, out = mirror_spec.acceptable(spec)
+    assert spec == before
+    names = {v["name"] for v in found.get("volumes", ())}
+    assert {m["name"] for m in found["containers"][0].get("volumeMounts", ())} == names
+    text = json.dumps(found)
+    assert not any(word in text for word in ("onfigMap", "secret", "Claim", "csi", "ephemeral", "serviceAccount"))
+    assert all(any(f"[{v['name']}]" in o for o in out) for v in volumes if v["name"] not in names)
+
+
+def test_system_classes_stay_and_others_are_listed() -> None:
+    assert mirror_spec.acceptable({"priorityClassName": "system-node-critical", "priority": 2000001000})[0] == {
+        "priorityClassName": "system-node-critical"
+    }
+    assert mirror_spec.acceptable({"priorityClassName": "mine"}) == ({}, ("spec.priorityClassName",))
+
+
+# ---- the status ------------------------------------------------------------------------------------
+
+_text = st.sampled_from(["", "a", "b"])
+_ips = st.lists(st.sampled_from(["10.0.0.1", "10.0.0.2", "fd00::1"]), unique=True, max_size=2)
+
+
+@st.composite
+def statuses(draw: st.DrawFn) -> Json:
+    """A v1.PodStatus as core.render makes it: empty parts are left out."""
+    ips, host = draw(_ips), draw(st.sampled_from(["192.0.2.1", "192.0.2.2"]))
+    kinds = draw(st.lists(st.sampled_from(["Ready", "Initialized"]), unique=True))
+    found: Json = {
+        "phase": draw(st.sampled_from(["Pending", "Running"])), "message": draw(_text), "reason": draw(_text),
+        "startTime": draw(_text), "qosClass": "Burstable", "hostIP": host, "hostIPs": [{"ip": host}],
+        "podIP": ips[0] if ips else "", "podIPs": [{"ip": ip} for ip in ips],
+        "conditions": [{"type": k, "status": draw(_text), "reason": draw(_text), "lastProbeTime": None} for k in kinds],
+        "containerStatuses": [{"name": "a", "restartCount": draw(st.integers(0, 2)), "message": draw(_text)}],
+    }  # fmt: skip
+    return {k: v for k, v in found.items() if v}
+
+
+@given(statuses(), statuses())
+def test_7_5_after_the_patch_the_server_shows_what_is_here_and_nothing_more_is_sent(there: Json, here: Json) -> None:
+    there["conditions"] = [*there.get("conditions", ()), {"type": "other/owner", "status": "True"}]
+    patch = mirror_status.patch(there, here)
+    after = patches.strategic(there, patch)
+    assert mirror_status.patch(after, here) == {}
+    assert {"type": "other/owner", "status": "True"} in after["conditions"]
+    for part in ("phase", "message", "reason", "containerStatuses", "podIPs", "podIP", "hostIP", "hostIPs"):
+        assert mirror_status.bare({part: after.get(part)}) == mirror_status.bare({part: here.get(part)})
+
+
+@given(statuses())
+def test_7_5_1_nothing_is_sent_when_nothing_differs(status: Json) -> None:
+    assert mirror_status.patch(status, status) == {}
+
+
+def test_the_class_of_service_is_never_changed() -> None:
+    assert mirror_status.patch({"qosClass": "BestEffort"}, {"qosClass": "Guaranteed"}) == {}
+    assert mirror_status.patch({}, {"qosClass": "Guaranteed"}) == {"qosClass": "Guaranteed"}
+
+
+@pytest.mark.parametrize(
+    ("code", "policy", "legal"),
+    [(1, "Always", True), (0, "Always", True), (1, "OnFailure", True), (0, "OnFailure", False), (1, "Never", False)],
+)
+def test_7_5_3_what_has_ended_for_good_does_not_run_again(code: int, policy: str, legal: bool) -> None:
+    there = {"phase": "Running", "containerStatuses": [{"name": "a", "state": {"terminated": {"exitCode": code}}}]}
+    here = {"phase": "Running", "containerStatuses": [{"name": "a", "state": {"running": {}}}]}
+    assert mirror_status.legal(there, here, policy) is legal
+
+
+def test_7_5_3_a_finished_pod_stays_finished() -> None:
+    assert not mirror_status.legal({"phase": "Failed"}, {"phase": "Running"}, "Always")
+    assert mirror_status.legal({"phase": "Failed"}, {"phase": "Failed"}, "Never")
+
+
+# ---- the node --------------------------------------------------------------------------------------
+
+FACTS = NodeFacts("n1", "192.0.2.1", memory=2**30, storage=2**30, machine_id="m1", boot_id="b1")
+HOW = mirror_node.Registration({}, (), 10250, "0.1.0")
+
+
+def test_7_2_an_unchanged_node_is_not_reported_and_a_heartbeat_is() -> None:
+    there = mirror_node.merged({}, mirror_node.status(FACTS, HOW, (), 1000.0))
+    later = mirror_node.status(replace(FACTS, memory_pressure=Pressure(False, "other figures")), HOW, (), 2000.0)
+    assert mirror_node.patch(there, later, heartbeat=False) == {}
+    told = mirror_node.patch(there, later, heartbeat=True)
+    assert list(told) == ["conditions"]
+    ready = told["conditions"][-1]
+    assert (ready["type"], ready["lastHeartbeatTime"][14:16], ready["lastTransitionTime"][14:16]) == (
+        "Ready",
+        "33",
+        "16",
+    )
+
+
+def test_7_1_a_change_is_reported_with_the_time_of_the_change() -> None:
+    there = mirror_node.merged({}, mirror_node.status(FACTS, HOW, (), 1000.0))
+    moved = replace(FACTS, address="192.0.2.2", disk_pressure=Pressure(True, "1% free"), ready_message="no Podman")
+    told = mirror_node.patch(there, mirror_node.status(moved, HOW, (), 2000.0), heartbeat=False)
+    assert told["addresses"][:2] == [{"$patch": "replace"}, {"type": "InternalIP", "address": "192.0.2.2"}]
+    by_kind = {c["type"]: c for c in told["conditions"]}
+    assert by_kind["DiskPressure"]["lastTransitionTime"].endswith("33:20Z")
+    assert by_kind["MemoryPressure"]["lastTransitionTime"].endswith("16:40Z")
+    assert (by_kind["Ready"]["status"], by_kind["Ready"]["reason"]) == ("False", "KubeletNotReady")
+
+
+def test_images_are_the_fifty_largest_with_five_names_each() -> None:
+    images = [{"names": [f"i{n}:{k}" for k in range(8)], "sizeBytes": n} for n in range(70)]
+    found = mirror_node.status(FACTS, HOW, images, 0.0)["images"]
+    assert [i["sizeBytes"] for i in found] == list(range(69, 19, -1))
+    assert all(len(i["names"]) == 5 for i in found)
+
+
+def test_whose_node_it_is() -> None:
+    there = {"status": {"nodeInfo": {"machineID": "m1", "bootID": "b0"}}}
+    assert (mirror_node.other_machine(there, FACTS), mirror_node.rebooted(there, FACTS)) == (False, True)
+    assert mirror_node.other_machine({"status": {"nodeInfo": {"machineID": "m2"}}}, FACTS)
+    assert not mirror_node.other_machine({}, FACTS)
+
+
+# ---- events ----------------------------------------------------------------------------------------
+
+
+def test_only_what_the_server_does_not_know_is_told_the_oldest_news_first() -> None:
+    one, two, three = (
+        Event(n, WEB.key, "u", "", "Normal", "R", n, 1, 2, 3, v) for n, v in (("a", 9), ("b", 7), ("c", 8))
+    )
+    assert [e.name for e in mirror_events.pending([one, two, three], {"c": 3, "a": 2})] == ["b", "a"]
+
+
+def test_an_event_names_its_pod_as_kubectl_looks_for_it() -> None:
+    event = Event(
+        "e.1", PodKey("default", "web"), "f" * 32, "spec.containers{app}", "Normal", "Started", "m", 1, 2, 3, 4
+    )
+    found = mirror_events.body(event, "n1", {event.key: WEB.key}, {})
+    about = found["involvedObject"]
+    assert (about["name"], about["uid"], about["fieldPath"]) == ("web-n1", "1-" + "f" * 32, "spec.containers{app}")
+    assert found["metadata"] == {"name": "e.1", "namespace": "default"}
+    mine = mirror_events.body(replace(event, uid="mine"), "n1", {}, {"mine": "1-abc"})
+    assert mine["involvedObject"]["uid"] == "1-abc"
