@@ -35,7 +35,7 @@ from ..engine.states import States
 from ..engine.store import StatusStore
 from ..engine.workers import Workers
 from ..model.layout import Layout
-from ..model.pod import PodKey
+from ..model.pod import Pod, PodKey
 from . import machine, orphans
 from .counted import Counted
 from .pod_data import PodData
@@ -201,9 +201,9 @@ def _base(settings: config.Settings) -> Base:
     )
 
 
-def _warner(events: EventRing) -> Callable[[PodKey, str], None]:
-    def warn(key: PodKey, message: str) -> None:
-        events.event(ports.EventRef(key, ""), "Warning", "LimitNotApplied", message)
+def _warner(events: EventRing) -> Callable[[Pod, str], None]:
+    def warn(pod: Pod, message: str) -> None:
+        events.event(ports.EventRef(pod.key, pod.uid), "Warning", "LimitNotApplied", message)
 
     return warn
 

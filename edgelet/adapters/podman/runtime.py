@@ -30,11 +30,11 @@ log = logging.getLogger(__name__)
 
 CREATE_SECONDS = 120.0
 
-Warn = Callable[[PodKey, str], None]
+Warn = Callable[[Pod, str], None]
 
 
-def _to_log(key: PodKey, message: str) -> None:
-    log.warning("pod %s: %s", key, message)
+def _to_log(pod: Pod, message: str) -> None:
+    log.warning("pod %s: %s", pod.key, message)
 
 
 Message = Callable[[ObservedContainer], str]
@@ -120,7 +120,7 @@ class Podman:
         instance = spec.Instance(sandbox.id, restart_count, binds, path, self._facts)
         body = spec.container_body(pod, container, instance, self._naming)
         for sentence in spec.dropped_limits(container, self._facts):
-            self._warn(pod.key, sentence)
+            self._warn(pod, sentence)
         made = self._create(body)
         self._memory.own(made["Id"])
         return seen.created_container(made["Id"], container, restart_count, pod.grace, path, self._clock.time())
