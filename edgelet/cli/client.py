@@ -79,10 +79,7 @@ class Client:
 
     def send(self, method: str, path: str, query: Query | None, body: bytes, kind: str) -> Json:
         """Send a body of that media type. Raises ApiFailure, AgentDown."""
-        found: Json = json.loads(
-            self._open(method, path, query, "application/json", TIMEOUT_SECONDS, body, kind).read()
-        )
-        return found
+        return self._whole(self._open(method, path, query, "application/json", TIMEOUT_SECONDS, body, kind))
 
     def lines(self, path: str, query: Query | None = None, accept: str = "application/json") -> Iterator[Json]:
         """The objects of a watch as they come, for as long as the agent sends them."""
@@ -103,8 +100,15 @@ class Client:
             raise AgentDown(f"cannot go on reading: the agent at {self.path} went away") from error
 
     def _json(self, method: str, path: str, query: Query | None, accept: str) -> Json:
-        body = self._open(method, path, query, accept, TIMEOUT_SECONDS).read()
-        found: Json = json.loads(body)
+        return self._whole(self._open(method, path, query, accept, TIMEOUT_SECONDS))
+
+    def _whole(self, response: http.client.HTTPResponse) -> Json:
+        try:
+            found: Json = json.loads(response.read())
+        except (OSError, http.client.HTTPException) as error:
+            raise AgentDown(unreachable(self.path, error)) from error
+        except ValueError as error:
+            raise AgentDown(f"cannot understand the answer of {self.path}: it is no JSON; is it edgelet's?") from error
         return found
 
     def _open(

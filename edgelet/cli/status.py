@@ -1,4 +1,4 @@
-"""`edgelet status`: one look at the whole box; exit code 0 good, 1 degraded, 2 agent down."""
+"""`edgelet status`: one look at the whole box; exit code 0 good, 1 degraded, 2 agent down (or it may not be asked)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 def add_parser(subparsers: Any) -> None:
     """Add `status`."""
-    text = "how the agent, Podman, the sources and the pods are doing (exit 0 good, 1 degraded, 2 agent down)"
+    text = "how the agent, Podman, the sources and the pods are doing (exit 0 good, 1 degraded, 2 not to be known)"
     parser = subparsers.add_parser("status", help=text, description=text, allow_abbrev=False)
     parser.add_argument("-o", "--output", choices=("json", "yaml"), default="", help="another form")
     api.add_socket(parser)
@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     """Print it; the exit code is the verdict."""
     try:
         found = api.connect(args).get("/apis/edgelet.io/v1/status")
-    except api.AgentDown as error:
+    except (api.AgentDown, api.ApiFailure) as error:  # whether all is well is not known
         print(error, file=sys.stderr)
         return 2
     if args.output:

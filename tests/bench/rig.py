@@ -24,6 +24,7 @@ from edgelet.adapters import podman
 from edgelet.adapters.podman import api
 from edgelet.model import labels
 from tests.support.podman_env import image_tar
+from tests.support.ports import free_port
 
 IMAGE = "localhost/edgelet-bench:1"
 TELL = "echo up > /mark/fifo; "
@@ -42,6 +43,7 @@ class Rig:
         os.mkfifo(self.mark / "fifo")
         self._fifo = os.open(self.mark / "fifo", os.O_RDWR | os.O_NONBLOCK)
         self.socket = str(self.home / "edgelet.sock")
+        self.port = free_port()
         self.service = podman.Service(None, str(self.home / "peer"), idle=3600.0)
         self.api = api.Api(self.service)
         self.agent: subprocess.Popen[bytes] | None = None
@@ -164,6 +166,7 @@ class Rig:
         """Flags that keep everything of this agent below `home`."""
         return [
             f"--root-dir={self.home}/root",
+            f"--port={self.port}",
             f"--run-dir={self.home}/run",
             f"--pod-logs-dir={self.home}/logs",
             f"--pod-manifest-path={self.manifests}",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import resource
+import ssl
 import subprocess
 import tempfile
 import time
@@ -52,19 +54,49 @@ def memory(rig: Rig, runs: int) -> Iterator[Row]:
     """PSS of the agent at 10 and 50 pods; its Podman service must be gone when idle."""
     for count, budget in ((10, 40.0), (50, 44.0)):
         found = [_memory_of(rig, count) for _ in range(runs)]
-        own, both = [agent for agent, _ in found], [agent + service for agent, service in found]
+        own, both = [agent for agent, _, _ in found], [agent + service for agent, service, _ in found]
+        asked = [agent for _, _, agent in found]
         yield Row(f"memory at {count} pods: agent (PSS)", median(own), budget, "MB", f"seen {spread(own)}")
+        how = f"over TLS, every kind; seen {spread(asked)}"
+        yield Row(f"memory at {count} pods: agent, after requests", median(asked), budget, "MB", how)
         yield Row(f"memory at {count} pods: agent and Podman service, idle", median(both), 57.0, "MB")
 
 
-def _memory_of(rig: Rig, count: int) -> tuple[float, float]:
-    """(agent, its Podman services) of an agent that has started that many pods itself and come to rest."""
+PATHS = (
+    *("/healthz", "/pods", "/stats/summary", "/metrics", "/metrics/probes", "/metrics/resource", "/metrics/cadvisor"),
+    *("/api", "/apis", "/openapi/v3/api/v1", "/api/v1/pods", "/api/v1/nodes", "/api/v1/events"),
+    *("/apis/metrics.k8s.io/v1beta1/pods", "/api/v1/pods?watch=1&timeoutSeconds=1"),
+)
+
+
+def _ask(rig: Rig) -> None:
+    """Requests of every kind, as kubectl and Prometheus send them."""
+    with open(rig.home / "root/pki/tokens.csv", encoding="ascii") as file:
+        token = file.readline().partition(",")[0]
+    anybody = ssl._create_unverified_context()
+    for path in PATHS * 2:
+        connection = http.client.HTTPSConnection("127.0.0.1", rig.port, context=anybody, timeout=60)
+        connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
+        answer = connection.getresponse()
+        answer.read()
+        connection.close()
+        if answer.status != 200:
+            raise RuntimeError(f"GET {path}: {answer.status}")
+
+
+def _memory_of(rig: Rig, count: int) -> tuple[float, float, float]:
+    """(agent, its Podman services, agent after requests) of an agent that has started that many pods itself.
+
+    The port is open all the time.
+    """
     rig.start_agent()
     for i in range(count):
         rig.put(f"m{i}.yaml", probed(f"bench-m{i}", rig) if i < 10 else pod(f"bench-m{i}", rig, grace=0))
     rig.wait(lambda: rig.ready() == count, 120)
     time.sleep(SETTLE)
-    found = pss(rig.agent_pid), sum(pss(p) for p in services(rig))
+    own, service = pss(rig.agent_pid), sum(pss(p) for p in services(rig))
+    _ask(rig)
+    found = own, service, pss(rig.agent_pid)
     rig.clear()
     rig.stop_agent()
     return found

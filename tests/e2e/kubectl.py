@@ -11,13 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.agent import Agent
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+from tests.support.ports import free_port
 
 
 class Kubectl:

@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from tests.e2e.agent import Agent
-from tests.e2e.kubectl import free_port
 from tests.e2e.manifests import SERVE, container, exec_probe, pod
+from tests.support.ports import free_port
 
 PATHS = ("/metrics", "/metrics/probes", "/metrics/resource", "/metrics/cadvisor")
 BUSY = "trap 'exit 0' TERM; while :; do :; done"

@@ -13,14 +13,13 @@ import pytest
 from edgelet import config
 from edgelet.adapters.server.secure import ReadOnly
 from edgelet.app.tls import read_only_port
+from tests.support.ports import free_port
 from tests.support.serving import pod, running, serving
 
 
 @pytest.fixture
 def port(tmp_path: Path) -> Iterator[int]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number = int(probe.getsockname()[1])
+    number = free_port()
     with serving(tmp_path, read_only=ReadOnly("127.0.0.1", number, ("edge1", "localhost"))) as rig:
         rig.store.put(pod(), running())
         until = time.monotonic() + 30

@@ -20,6 +20,7 @@ from edgelet.adapters.pki.store import Store
 from edgelet.adapters.server import api
 from edgelet.adapters.server.secure import Secure
 from tests.support.certificates import Authority, Pair
+from tests.support.ports import free_port
 from tests.support.serving import Rig, pod, running, serving
 
 pytest.importorskip("cryptography")
@@ -55,13 +56,6 @@ class Port:
             return response.status, json.loads(response.read())
         finally:
             connection.close()
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
