@@ -43,7 +43,7 @@ COMMANDS = {
     "disks.txt": ("df", "-h"),
     "memory.txt": ("free", "-m"),
 }
-FILES = ("/etc/os-release", "/proc/version", "/proc/cmdline", "/proc/mounts", "/proc/loadavg")
+FILES = ("/etc/os-release", "/proc/version", "/proc/meminfo", "/proc/cmdline", "/proc/mounts", "/proc/loadavg")
 COMMAND_SECONDS = 20
 MOST_BYTES = 4 << 20
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from tests.e2e.agent import NODE, Agent
-from tests.e2e.kubectl import free_port
 from tests.e2e.manifests import SERVE, container, pod
 from tests.support.apiserver import FakeServer
 from tests.support.apiserver.real import either
+from tests.support.ports import free_port
 
 Json = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"
