@@ -18,6 +18,7 @@
     │   ├── PullFailed           the registry did not give the image (may be tried again)
     │   └── Permanent            asking again the same way cannot work (bad spec, bad command)
     ├── VolumeError              a volume cannot be set up: hostPath type, missing device, full disk
+    ├── ReferenceMissing         a ConfigMap, Secret or key of one that a pod refers to is not there
     ├── ExecError                a command could not be started inside a container
     └── LinkError                the API server of a cluster gave no usable answer
         └── Refused              it answered, and will not do this one thing
@@ -111,6 +112,10 @@ class VolumeError(EdgeletError):
     def __init__(self, message: str, reason: str = "ContainerCreating") -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class ReferenceMissing(EdgeletError):
+    """What a container refers to is not there; worded as the kubelet words it."""
 
 
 class ExecError(EdgeletError):

@@ -58,7 +58,9 @@ class Runtime(Protocol):
         ...
 
     def start_container(self, sandbox: ObservedPod, container_id: str) -> ObservedPod:
-        """Start it; the answer is `sandbox` with the container as inspected right after (pid, times).
+        """Start it, or the pod's infra container alone.
+
+        The answer is `sandbox` with the container as inspected right after (pid, times).
 
         The infra container and the addresses, which a pod's first start brings, are in it too.
         Raises Permanent for a bad command.
@@ -114,6 +116,10 @@ class Volumes(Protocol):
 
         Raises VolumeError.
         """
+        ...
+
+    def hosts_file(self, pod: Pod, ips: tuple[str, ...]) -> Bind:
+        """The pod's /etc/hosts with its addresses (semantics 5.2). Raises VolumeError."""
         ...
 
     def remove(self, uid: str) -> None:

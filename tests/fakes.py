@@ -176,6 +176,11 @@ class FakeRuntime:
     def start_container(self, sandbox: ObservedPod, container_id: str) -> ObservedPod:
         """See ports.Runtime."""
         with self._call("start_container", sandbox, container_id):
+            if container_id == sandbox.infra_id:
+                if sandbox.id not in self._pods:
+                    raise errors.NotFound(f"no container {container_id}")
+                self._start_infra(sandbox.id)
+                return self._with_infra(sandbox)
             box = self._box(container_id)
             self._start_infra(box.pod_id)
             if box.seen.name in self.bad_commands:
@@ -435,6 +440,11 @@ class FakeVolumes:
             raise self.fail_with
         self.data.add(pod.uid)
         return tuple(_bind(pod, m.volume, m.mount_path, m.read_only) for m in container.mounts)
+
+    def hosts_file(self, pod: Pod, ips: tuple[str, ...]) -> Bind:
+        """See ports.Volumes."""
+        self.data.add(pod.uid)
+        return Bind(f"/data/{pod.uid}/etc-hosts", "/etc/hosts", kind="file")
 
     def message_file(self, pod: Pod, container: Container, restart_count: int) -> Bind:
         """See ports.Volumes."""

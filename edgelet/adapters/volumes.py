@@ -16,6 +16,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 
 from .. import errors
+from ..core import hosts
 from ..model.layout import Layout
 from ..model.observed import Bind
 from ..model.pod import Container, EmptyDir, HostPath, Pod, Volume, VolumeMount
@@ -24,6 +25,7 @@ log = logging.getLogger(__name__)
 
 DIRECTORY_FLAGS = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 MOUNT_SECONDS = 30
+HOSTS = "/etc/hosts"
 
 
 class HostVolumes:
@@ -50,6 +52,25 @@ class HostVolumes:
                 reason="CreateContainerConfigError",
             ) from error
         return Bind(path, container.termination_message_path, kind="file")
+
+    def hosts_file(self, pod: Pod, ips: tuple[str, ...]) -> Bind:
+        """See ports.Volumes. Written in place: it is mounted in containers that run."""
+        path = self._layout.hosts_file(pod.uid)
+        try:
+            text = hosts.text(pod, ips, _read(HOSTS) if pod.host_network else "")
+            if _read(path) != text:
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(
+                    os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o644),
+                    "w",
+                    encoding="utf-8",
+                    errors="surrogateescape",
+                ) as file:
+                    file.write(text)
+                os.chmod(path, 0o644)
+        except OSError as error:
+            raise errors.VolumeError(f"cannot write /etc/hosts of pod {pod.key}: {error}") from error
+        return Bind(path, HOSTS, kind="file")
 
     def remove(self, uid: str) -> None:
         """See ports.Volumes."""
@@ -106,6 +127,15 @@ class HostVolumes:
         if source.medium == "Memory" and not os.path.ismount(path):
             _mount_tmpfs(path, _tmpfs_size(pod, source, self._memory))
         return path
+
+
+def _read(path: str) -> str:
+    """A text file, "" if it is not there."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
 
 
 # ---- termination messages -------------------------------------------------------------------

@@ -23,6 +23,10 @@ class PodData:
         """See ports.Volumes."""
         return self._volumes.message_file(pod, container, restart_count)
 
+    def hosts_file(self, pod: Pod, ips: tuple[str, ...]) -> Bind:
+        """See ports.Volumes."""
+        return self._volumes.hosts_file(pod, ips)
+
     def remove(self, uid: str) -> None:
         """See ports.Volumes."""
         self._volumes.remove(uid)

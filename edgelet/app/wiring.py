@@ -35,8 +35,10 @@ from ..engine.states import States
 from ..engine.store import StatusStore
 from ..engine.workers import Workers
 from ..model.layout import Layout
+from ..model.objects import LocalObject
 from ..model.pod import Pod, PodKey
 from . import machine, orphans
+from .around import Around
 from .counted import Counted
 from .pod_data import PodData
 from .repairs import Repairs
@@ -222,6 +224,9 @@ def _engine(base: Base, order: tuple[str, ...], sweeper: Sweeper) -> Engine:
             sweeper.suspect()
         observer.exited(container_id, code, how)
 
+    def objects() -> tuple[LocalObject, ...]:
+        return late[0].objects()
+
     exits = ExitWatcher(exited, fatal=base.beat.fatal)
     states = _states(base)
     observer = Observer(
@@ -237,7 +242,11 @@ def _engine(base: Base, order: tuple[str, ...], sweeper: Sweeper) -> Engine:
     runner = OciExec(os.path.join(base.settings.run_dir, "exec"))
     prober = _prober(base, runner, wake)
     hooks = Hooks(base.clock, runner, base.events, wake, base.beat.fatal)
-    tools = Tools(base.calls, base.data, observer, puller, base.events, base.clock, hooks, _repairs(base, exits))
+    address = machine.Address(base.clock, base.settings.node_ip)
+    around = Around(base.node.name, address, base.host.memory, base.settings.root_dir, objects)
+    tools = Tools(
+        base.calls, base.data, observer, puller, base.events, base.clock, hooks, _repairs(base, exits), around
+    )
     workers.use(
         Reconciler(
             Context(
@@ -250,7 +259,7 @@ def _engine(base: Base, order: tuple[str, ...], sweeper: Sweeper) -> Engine:
                 memories=states,
                 clock=base.clock,
                 boot_id=base.boot_id,
-                host_ip=machine.Address(base.clock, base.settings.node_ip),
+                host_ip=address,
                 work=workers.work,
             )
         )

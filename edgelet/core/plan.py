@@ -247,6 +247,8 @@ class _Round:
 
 def _run(scene: Scene, pod: Pod, observed: ObservedPod, seen: View) -> Plan:
     """Kill what its probes condemn, start what should run, in order; tidy up when there is time."""
+    if observed.infra_id and not observed.infra_pid:
+        return Plan((Action(Verb.START_POD, "its network comes first", target=observed.infra_id),))
     this = _Round()
     for look in seen.all:
         _condemn(scene, pod, look, this)

@@ -168,6 +168,7 @@ ENDING = frozenset({Verb.STOP_CONTAINER, Verb.KILL_CONTAINER, Verb.REMOVE_CONTAI
 
 LADDERS: Mapping[Verb, tuple[_Rung, ...]] = {
     Verb.CREATE_POD: (_renew_service, _report),
+    Verb.START_POD: (_remove_pod, _renew_service, _report),
     Verb.CREATE_CONTAINER: (_renew_image, _remove_pod, _renew_service, _report),
     Verb.START_CONTAINER: (_renew_image, _remove_container, _remove_pod, _renew_service, _report),
     Verb.STOP_CONTAINER: (_settle, _renew_service, _report),

@@ -55,6 +55,7 @@ class Director:
         self._lock = threading.RLock()
         self._snapshots: dict[str, ports.Snapshot] = {}
         self._desired = desired.Desired({})
+        self._objects: tuple[LocalObject, ...] = ()
         self._held: frozenset[PodKey] = _read(holds)
         self._wishes: dict[PodKey, Wish] = {}
         self._graces: dict[PodKey, int] = {}
@@ -69,6 +70,9 @@ class Director:
             self._tell_trouble(self._snapshots.get(snapshot.source), snapshot)
             self._snapshots[snapshot.source] = snapshot
             before = self._desired
+            objects = desired.objects(self._snapshots, self._order)
+            changed = objects != self._objects
+            self._objects = objects
             self._desired = desired.merge(self._snapshots, self._order)
             for key in self._desired.pods.keys() - before.pods.keys():
                 self._graces.pop(key, None)  # an earlier pod of that name
@@ -76,6 +80,7 @@ class Director:
             self._tell_problems(before)
             if self._open:
                 self._spread()
+                self._hurry(changed)
 
     def open(self) -> None:
         """The runtime has been listed: from now on wishes go out (those that came before, now)."""
@@ -104,6 +109,12 @@ class Director:
         with self._lock:
             if self._open:
                 self._spread()
+
+    def _hurry(self, changed: bool) -> None:
+        """What a pod lacked may be there now."""
+        for key, pod in self._desired.pods.items() if changed else ():
+            if pod.refers:
+                self._workers.hurry(key)
 
     def _spread(self) -> None:
         running = self._observer.all()
@@ -178,7 +189,7 @@ class Director:
     def objects(self) -> tuple[LocalObject, ...]:
         """The ConfigMaps and Secrets that stand beside pods."""
         with self._lock:
-            return desired.objects(self._snapshots, self._order)
+            return self._objects
 
     def pod(self, key: PodKey) -> Pod | None:
         """The wanted pod of that key."""

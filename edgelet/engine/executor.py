@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from .. import errors, ports
-from ..core import backoff, deadline, nonroot, stopping
+from ..core import backoff, deadline, nonroot, stopping, values
 from ..core import memory as memories
 from ..core.memory import PodMemory, Pull, PullState, RestartingAll, StartError
 from ..model.actions import Action, Verb
@@ -29,13 +29,14 @@ log = logging.getLogger(__name__)
 CONFIG_RETRY = 10.0
 """Seconds until a container that could not be made is tried again, doubling to CONFIG_CAP."""
 CONFIG_CAP = 60.0
+HOSTS = "/etc/hosts"
 POST_START_LIMIT = 365 * 86_400.0
 """Seconds until a postStart hook is given up: it has no timeout of its own (3.8)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What acting needs."""
+    """What acting needs; `around` tells what stands around a pod that has those addresses."""
 
     runtime: ports.Runtime
     volumes: ports.Volumes
@@ -45,6 +46,7 @@ class Tools:
     clock: ports.Clock
     hooks: ports.Hooks
     repairs: ports.Repairs
+    around: Callable[[tuple[str, ...]], values.Around] = lambda ips: values.Around(ips=ips)
 
 
 class Executor:
@@ -55,6 +57,7 @@ class Executor:
         self._table: dict[Verb, Callable[[Local, Action], Local]] = {
             Verb.PULL_IMAGE: self._pull_image,
             Verb.CREATE_POD: self._create_pod,
+            Verb.START_POD: self._start_pod,
             Verb.REMOVE_POD: self._remove_pod,
             Verb.CREATE_CONTAINER: self._create_container,
             Verb.START_CONTAINER: self._start_container,
@@ -104,6 +107,12 @@ class Executor:
         made = self._t.runtime.create_pod(pod, action.number)
         return self._saw(replace(local, spec=pod), made)
 
+    def _start_pod(self, local: Local, action: Action) -> Local:
+        """Its network and address are there before anything runs in it: containers are told them."""
+        if local.observed is None:
+            return local
+        return self._saw(local, self._t.runtime.start_container(local.observed, action.target))
+
     def _remove_pod(self, local: Local, action: Action) -> Local:
         self._t.runtime.remove_pod(action.target)
         return self._saw(local, None)
@@ -126,10 +135,14 @@ class Executor:
         try:
             if why := self._root_refused(pod, container):
                 return self._not_made(local, container, "CreateContainerConfigError", "Failed", f"Error: {why}")
-            binds = self._binds(pod, container, action.number)
-            made = self._t.runtime.create_container(local.observed, pod, container, action.number, binds)
+            ips = local.observed.ips
+            ready = self._filled_in(pod, container, ips)
+            binds = self._binds(pod, container, action.number, ips)
+            made = self._t.runtime.create_container(local.observed, pod, ready, action.number, binds)
         except errors.ImageMissing:
             return local.with_pull(pod.config_hash, container.name, self._missing(local, container))
+        except errors.ReferenceMissing as error:
+            return self._not_made(local, container, "CreateContainerConfigError", "Failed", f"Error: {error}")
         except errors.VolumeError as error:
             event = "FailedMount" if error.reason == "ContainerCreating" else "Failed"
             return self._not_made(local, container, error.reason, event, str(error))
@@ -140,13 +153,22 @@ class Executor:
         self._event(local, "Normal", "Created", "Container created", container.name)
         return self._saw(local, local.observed.with_container(made))
 
-    def _binds(self, pod: Pod, container: Container, number: int) -> tuple[Bind, ...]:
-        """What an instance mounts; a volume at the message's path takes its place. Raises VolumeError."""
+    def _filled_in(self, pod: Pod, container: Container, ips: tuple[str, ...]) -> Container:
+        """With the values that its variables refer to. Raises ReferenceMissing."""
+        if not container.env_from and all(v.source is None for v in container.env):
+            return container
+        return replace(container, env=values.environment(pod, container, self._t.around(ips)), env_from=())
+
+    def _binds(self, pod: Pod, container: Container, number: int, ips: tuple[str, ...]) -> tuple[Bind, ...]:
+        """What an instance mounts; a volume at a path takes the place of our own file. Raises VolumeError."""
         binds = self._t.volumes.binds(pod, container)
+        taken = {os.path.normpath(b.target) for b in binds}
         path = container.termination_message_path
-        if not path or any(os.path.normpath(b.target) == os.path.normpath(path) for b in binds):
-            return binds
-        return (*binds, self._t.volumes.message_file(pod, container, number))
+        if path and os.path.normpath(path) not in taken:
+            binds = (*binds, self._t.volumes.message_file(pod, container, number))
+        if (ips or pod.host_network) and HOSTS not in taken:
+            binds = (*binds, self._t.volumes.hosts_file(pod, ips))
+        return binds
 
     def _root_refused(self, pod: Pod, container: Container) -> str:
         """Why runAsNonRoot forbids this start ("" = it does not). Raises ImageMissing: its user is not known."""

@@ -18,6 +18,7 @@ class Verb(enum.Enum):
 
     PULL_IMAGE = "pull image"
     CREATE_POD = "create pod"
+    START_POD = "start pod"
     REMOVE_POD = "remove pod"
     CREATE_CONTAINER = "create container"
     START_CONTAINER = "start container"

@@ -8,6 +8,7 @@ from typing import Any
 
 from . import pod as pods
 from . import quantity
+from . import references as refs
 
 Data = dict[str, Any]
 
@@ -35,6 +36,7 @@ def pod(data: Data, uid: str, config_hash: str, source: str, short_name: str) ->
         host_ipc=spec.get("hostIPC", False),
         share_process_namespace=spec.get("shareProcessNamespace", False),
         hostname=spec.get("hostname", ""),
+        host_aliases=tuple(pods.HostAlias(a["ip"], tuple(a.get("hostnames", ()))) for a in spec.get("hostAliases", ())),
         short_name=short_name,
         document=json.dumps(data, separators=(",", ":"), ensure_ascii=False),
     )
@@ -48,7 +50,8 @@ def _container(data: Data, pod_security: Data) -> pods.Container:
         command=tuple(data.get("command", ())),
         args=tuple(data.get("args", ())),
         working_dir=data.get("workingDir", ""),
-        env=tuple(pods.EnvVar(e["name"], e.get("value", "")) for e in data.get("env", ())),
+        env=tuple(_variable(e) for e in data.get("env", ())),
+        env_from=tuple(_env_from(e) for e in data.get("envFrom", ())),
         ports=tuple(_port(p) for p in data.get("ports", ())),
         mounts=tuple(_mount(m) for m in data.get("volumeMounts", ())),
         resources=_resources(data.get("resources", {})),
@@ -64,6 +67,33 @@ def _container(data: Data, pod_security: Data) -> pods.Container:
         stdin=data.get("stdin", False),
         tty=data.get("tty", False),
     )
+
+
+def _variable(data: Data) -> pods.EnvVar:
+    return pods.EnvVar(data["name"], data.get("value", ""), _source(data.get("valueFrom", {})))
+
+
+def _source(data: Data) -> refs.EnvSource | None:
+    if "fieldRef" in data:
+        return refs.FieldRef(data["fieldRef"]["fieldPath"])
+    if "resourceFieldRef" in data:
+        return _resource_ref(data["resourceFieldRef"])
+    for name, kind in (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")):
+        if name in data:
+            ref = data[name]
+            return refs.KeyRef(kind, ref.get("name", ""), ref["key"], ref.get("optional", False))
+    return None
+
+
+def _resource_ref(data: Data) -> refs.ResourceRef:
+    divisor = data.get("divisor", "1")
+    return refs.ResourceRef(data["resource"], data.get("containerName", ""), "1" if divisor == "0" else divisor)
+
+
+def _env_from(data: Data) -> refs.EnvFrom:
+    kind = "ConfigMap" if "configMapRef" in data else "Secret"
+    ref: Data = data.get("configMapRef") or data.get("secretRef") or {}
+    return refs.EnvFrom(kind, ref.get("name", ""), data.get("prefix", ""), ref.get("optional", False))
 
 
 def _rule(data: Data) -> pods.RestartRule:

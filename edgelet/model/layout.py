@@ -26,6 +26,10 @@ class Layout:
         """Host directory of an emptyDir volume."""
         return os.path.join(self.pod_dir(uid), "volumes", "kubernetes.io~empty-dir", volume)
 
+    def hosts_file(self, uid: str) -> str:
+        """A pod's /etc/hosts (5.2)."""
+        return os.path.join(self.pod_dir(uid), "etc-hosts")
+
     def message_dir(self, uid: str, container: str) -> str:
         """Directory of a container's termination messages (3.14.1)."""
         return os.path.join(self.pod_dir(uid), "containers", container)

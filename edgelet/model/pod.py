@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from .references import EnvFrom, EnvSource, KeyRef
+
 
 class PodKey(NamedTuple):
     """What makes a pod unique on a node: its namespace and full name (node suffix included)."""
@@ -90,10 +92,14 @@ class Lifecycle:
 
 @dataclass(frozen=True, slots=True)
 class EnvVar:
-    """A literal environment variable; `$(NAME)` is not expanded yet (see core.expand)."""
+    """An environment variable; `$(NAME)` in its value is not expanded yet (see core.expand).
+
+    `source` = its value stands elsewhere (see core.values).
+    """
 
     name: str
-    value: str
+    value: str = ""
+    source: EnvSource | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +177,7 @@ class Container:
     args: tuple[str, ...] = ()
     working_dir: str = ""
     env: tuple[EnvVar, ...] = ()
+    env_from: tuple[EnvFrom, ...] = ()
     ports: tuple[Port, ...] = ()
     mounts: tuple[VolumeMount, ...] = ()
     resources: Resources = Resources()
@@ -212,6 +219,14 @@ class Volume:
 
 
 @dataclass(frozen=True, slots=True)
+class HostAlias:
+    """A line of /etc/hosts."""
+
+    ip: str
+    hostnames: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Pod:
     """One desired pod.
 
@@ -239,6 +254,7 @@ class Pod:
     host_ipc: bool = False
     share_process_namespace: bool = False
     hostname: str = ""
+    host_aliases: tuple[HostAlias, ...] = ()
     short_name: str = ""
     document: str = "{}"
 
@@ -259,6 +275,11 @@ class Pod:
     def is_init(self, name: str) -> bool:
         """Whether `name` is an init container (sidecars included)."""
         return any(c.name == name for c in self.init_containers)
+
+    @property
+    def refers(self) -> bool:
+        """Whether it uses ConfigMaps or Secrets."""
+        return any(c.env_from or any(isinstance(v.source, KeyRef) for v in c.env) for c in self.all_containers)
 
     def is_sidecar(self, container: Container) -> bool:
         """Whether it is an init container with restartPolicy Always: it goes on beside the regular ones."""

@@ -22,6 +22,21 @@ _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HONOURED_RESOURCES = ("cpu", "memory")
 MAX_RULES, MAX_CODES = 20, 255
 """Rules of a container, and exit codes of a rule."""
+_VALUE_SOURCES = ("configMapKeyRef", "fieldRef", "resourceFieldRef", "secretKeyRef")
+_ENV_FIELDS = frozenset(
+    [
+        "metadata.name",
+        "metadata.namespace",
+        "metadata.uid",
+        "spec.nodeName",
+        "spec.serviceAccountName",
+        "status.hostIP",
+        "status.hostIPs",
+        "status.podIP",
+        "status.podIPs",
+    ]
+)
+_SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['[^']+'\]")
 _KNOWN_RESOURCES = ("cpu", "memory", "ephemeral-storage", "storage")
 
 
@@ -60,7 +75,7 @@ def _containers(spec: Data) -> Iterator[tuple[Path, Data, bool]]:
 def _container(container: Data, path: Path, spec: Data, report: Report) -> None:
     _image(container, path, report)
     _ports(container, path, bool(spec.get("hostNetwork")), report)
-    _env(container, path, report)
+    _env(container, path, spec, report)
     _mounts(container, path, spec, report)
     _resources(container.get("resources", {}), (*path, "resources"), report)
     _security(container, spec, path, report)
@@ -110,7 +125,7 @@ def _host_ports(container: Data, path: Path, used: dict[tuple[str, str, int], st
         used.setdefault(key, f"container {container.get('name', '?')!r}")
 
 
-def _env(container: Data, path: Path, report: Report) -> None:
+def _env(container: Data, path: Path, spec: Data, report: Report) -> None:
     seen: set[str] = set()
     for index, var in enumerate(container.get("env", ())):
         where = (*path, "env", index, "name")
@@ -119,9 +134,37 @@ def _env(container: Data, path: Path, report: Report) -> None:
             report.error(where, "is required: the name of the variable")
         elif name and not _ENV_NAME.fullmatch(name):
             report.error(where, f"{name[:80]!r} must be printable ASCII without '='")
+        _value_from(var, (*path, "env", index), spec, report)
         if name in seen and name:
             report.note(where, f"{name[:80]!r} is set twice; the last one counts")
         seen.add(name)
+
+
+def _value_from(var: Data, path: Path, spec: Data, report: Report) -> None:
+    source, where = var.get("valueFrom"), (*path, "valueFrom")
+    if source is None:
+        return
+    if var.get("value"):
+        report.error(where, "cannot be used together with value")
+    if len(source) != 1 and not report.is_bad(where):
+        report.error(where, f"needs exactly one of {', '.join(_VALUE_SOURCES)}")
+    path_of = source.get("fieldRef", {}).get("fieldPath", "")
+    if path_of and path_of not in _ENV_FIELDS and not _SUBSCRIPT.fullmatch(path_of):
+        report.error((*where, "fieldRef", "fieldPath"), f"{path_of[:80]!r} is no field that a variable can hold")
+    resource_ref(source.get("resourceFieldRef"), (*where, "resourceFieldRef"), spec, report)
+
+
+def resource_ref(ref: Data | None, path: Path, spec: Data, report: Report) -> None:
+    """An amount of a container: which one, of whom."""
+    if ref is None:
+        return
+    kind, _, name = ref.get("resource", "").partition(".")
+    known = name in ("cpu", "memory", "ephemeral-storage") or name.startswith("hugepages-")
+    if ref.get("resource") and (kind not in ("limits", "requests") or not known):
+        report.error((*path, "resource"), f"{ref['resource'][:80]!r} must be limits. or requests. of cpu or memory")
+    wanted = ref.get("containerName")
+    if wanted and wanted not in [c.get("name") for _, c, _ in _containers(spec)]:
+        report.error((*path, "containerName"), f"no container is called {wanted[:80]!r}")
 
 
 def _mounts(container: Data, path: Path, spec: Data, report: Report) -> None:

@@ -46,7 +46,12 @@ def reasons(world: World) -> list[str]:
 
 def test_a_pod_comes_up_with_as_few_calls_as_there_can_be(world: World) -> None:
     up(world)
-    assert [c.method for c in world.runtime.calls[1:]] == ["create_pod", "create_container", "start_container"]
+    assert [c.method for c in world.runtime.calls[1:]] == [
+        "create_pod",
+        "start_container",  # of its sandbox
+        "create_container",
+        "start_container",
+    ]
     assert reasons(world) == ["Pulled", "Created", "Started"]
     assert world.recorder.events[0].message == (
         'Container image "demo" already present on machine and can be accessed by the pod'

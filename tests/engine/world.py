@@ -225,8 +225,7 @@ class Runtime(fakes.FakeRuntime):
             raise
         finally:
             self.check()
-        assert box is not None
-        if not box.seen.running:
+        if box is not None and not box.seen.running:
             self.rules.ended(box.seen.name)
         return answer
 

@@ -153,6 +153,8 @@ class Podman:
             if "internal libpod error" in str(error) and sandbox.infra_id:
                 self._start(sandbox.infra_id)  # Podman hides why the infra container failed: ask for that alone
             raise
+        if container_id == sandbox.infra_id:
+            return self._with_infra(sandbox)
         return self._with_infra(sandbox).with_container(self.inspect_container(container_id))
 
     def signal_container(self, container_id: str, signal: str) -> None:

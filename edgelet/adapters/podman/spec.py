@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...core import expand, qos
+from ...core import expand, hosts, qos
 from ...model import hooks, labels
 from ...model.observed import Bind
 from ...model.pod import Container, Pod, SecurityContext
@@ -22,7 +22,6 @@ CPU_PERIOD_US = 100_000
 MIN_QUOTA_US = 1_000
 MIN_SHARES, MAX_SHARES = 2, 262_144
 PROPAGATION = {"None": "rprivate", "HostToContainer": "rslave", "Bidirectional": "rshared"}
-HOSTNAME_MAX = 63
 DEFAULT_NETWORK = "podman"
 """Exists in every Podman, without a file even; it has no name service."""
 LOG_UNLIMITED = 1 << 62
@@ -74,11 +73,6 @@ def needs_infra(pod: Pod) -> bool:
     return not (pod.host_network and len(pod.all_containers) == 1)
 
 
-def hostname(pod: Pod) -> str:
-    """Semantics 5.3.1: spec.hostname, else the pod's name, cut to 63 without trailing '-' or '.'."""
-    return pod.hostname or pod.name[:HOSTNAME_MAX].rstrip("-.")
-
-
 def pod_body(pod: Pod, naming: Naming, attempt: int, network: str = DEFAULT_NETWORK) -> Body:
     """Body of POST pods/create; `network` is the bridge network of pods that have their own."""
     body: Body = {
@@ -96,7 +90,7 @@ def pod_body(pod: Pod, naming: Naming, attempt: int, network: str = DEFAULT_NETW
     body["shared_namespaces"] = _shared_namespaces(pod)
     if pod.host_network:
         return {**body, "netns": {"nsmode": "host"}}
-    body["hostname"] = hostname(pod)
+    body["hostname"] = hosts.hostname(pod)
     body["netns"] = {"nsmode": "bridge"}
     names = _names(pod, network)
     body["Networks"] = {network: {"aliases": names} if names else {}}
@@ -108,7 +102,7 @@ def _names(pod: Pod, network: str) -> list[str]:
     """What other pods may call it: its name as written, with the node's, and its host name."""
     if network == DEFAULT_NETWORK:
         return []
-    return list(dict.fromkeys(name for name in (pod.short_name, pod.name, hostname(pod)) if name))
+    return list(dict.fromkeys(name for name in (pod.short_name, pod.name, hosts.hostname(pod)) if name))
 
 
 def _shared_namespaces(pod: Pod) -> list[str]:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgelet.adapters.podman import spec
+from edgelet.core import hosts
 from edgelet.model import labels
 from edgelet.model.observed import Bind
 from edgelet.model.pod import (
@@ -123,7 +124,7 @@ def test_a_pod_label_cannot_take_the_place_of_ours() -> None:
     [("a" * 70, "a" * 63), ("a" * 62 + "-b", "a" * 62), ("a" * 61 + ".-b", "a" * 61), ("short", "short")],
 )
 def test_hostname_is_cut_as_the_kubelet_does(name: str, expected: str) -> None:
-    assert spec.hostname(pod(name=name)) == expected
+    assert hosts.hostname(pod(name=name)) == expected
 
 
 def test_what_the_kernel_cannot_do_is_left_out_and_said() -> None:

@@ -1,0 +1,128 @@
+"""What stands for a reference: the values of fieldRef, resourceFieldRef, ConfigMap and Secret keys (semantics 5.1).
+
+Pure.  Wording of what is missing as the kubelet's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import errors
+from ..model import quantity
+from ..model.objects import LocalObject
+from ..model.pod import Container, EnvVar, Pod
+from ..model.references import EnvFrom, FieldRef, KeyRef, ResourceRef
+
+_NAME = re.compile(r"[ -<>-~]+")
+_SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
+
+Objects = Mapping[tuple[str, str, str], LocalObject]
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What stands around a pod. `cpus` whole processors, `memory` and `storage` in bytes; `ips` those of the pod."""
+
+    node_name: str = ""
+    host_ip: str = ""
+    ips: tuple[str, ...] = ()
+    cpus: int = 1
+    memory: int = 0
+    storage: int = 0
+    objects: Objects = field(default_factory=dict)
+
+
+def environment(pod: Pod, container: Container, around: Around) -> tuple[EnvVar, ...]:
+    """The variables of a container as literals, envFrom first; raises errors.ReferenceMissing.
+
+    A `$` of a value that was referred to is doubled: nothing is expanded in it (5.1.4).
+    """
+    found = [EnvVar(name, _literal(value)) for each in container.env_from for name, value in _all(pod, each, around)]
+    for var in container.env:
+        if var.source is None:
+            found.append(var)
+            continue
+        value = _value(pod, container, var.source, around)
+        if value is not None:
+            found.append(EnvVar(var.name, _literal(value)))
+    return tuple(found)
+
+
+def _literal(value: str) -> str:
+    return value.replace("$", "$$")
+
+
+def _value(pod: Pod, container: Container, source: FieldRef | ResourceRef | KeyRef, around: Around) -> str | None:
+    if isinstance(source, FieldRef):
+        return field_value(pod, source.path, around)
+    if isinstance(source, ResourceRef):
+        return amount(pod, source, container.name, around)
+    data = _data(pod, source.kind, source.name, source.optional, around)
+    if data is not None and source.key in data:
+        return data[source.key].decode(errors="replace")
+    if source.optional:
+        return None
+    raise errors.ReferenceMissing(f"couldn't find key {source.key} in {source.kind} {pod.namespace}/{source.name}")
+
+
+def _all(pod: Pod, source: EnvFrom, around: Around) -> Iterator[tuple[str, str]]:
+    """Every key that can be a variable's name."""
+    data = _data(pod, source.kind, source.name, source.optional, around) or {}
+    for key, value in sorted(data.items()):
+        if _NAME.fullmatch(source.prefix + key):
+            yield source.prefix + key, value.decode(errors="replace")
+
+
+def _data(pod: Pod, kind: str, name: str, optional: bool, around: Around) -> Mapping[str, bytes] | None:
+    found = around.objects.get((kind, pod.namespace, name))
+    if found is None and not optional:
+        raise errors.ReferenceMissing(f'{kind.lower()} "{name}" not found')
+    return None if found is None else found.data
+
+
+def field_value(pod: Pod, path: str, around: Around) -> str:
+    """A field of the pod as text; a label or annotation that is not there is empty (5.1.1)."""
+    ips = (around.host_ip,) if pod.host_network else around.ips
+    plain = {
+        "metadata.name": pod.name,
+        "metadata.namespace": pod.namespace,
+        "metadata.uid": pod.uid,
+        "spec.nodeName": around.node_name,
+        "status.hostIP": around.host_ip,
+        "status.hostIPs": around.host_ip,
+        "status.podIP": ips[0] if ips else "",
+        "status.podIPs": ",".join(ips),
+    }
+    if path in plain:
+        return plain[path]
+    if path == "spec.serviceAccountName":
+        return str(_document(pod)["spec"].get("serviceAccountName", ""))
+    maps = {"labels": pod.labels, "annotations": pod.annotations}
+    if path in ("metadata.labels", "metadata.annotations"):
+        return "\n".join(f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in sorted(maps[path[9:]].items()))
+    found = _SUBSCRIPT.fullmatch(path)
+    return maps[found[1]].get(found[2], "") if found else ""
+
+
+def amount(pod: Pod, ref: ResourceRef, own: str, around: Around) -> str:
+    """An amount of a container; a limit that is not set is what the node has, a request 0 (5.1.2)."""
+    kind, _, name = ref.resource.partition(".")
+    spec = _document(pod)["spec"]
+    every = [*spec.get("initContainers", ()), *spec["containers"]]
+    wanted: Any = next((c for c in every if c["name"] == (ref.container or own)), {})
+    text = wanted.get("resources", {}).get(kind, {}).get(name)
+    reckon = quantity.milli if name == "cpu" else quantity.whole
+    if text is not None:
+        value = reckon(text)
+    else:
+        node = {"cpu": around.cpus * 1000, "memory": around.memory, "ephemeral-storage": around.storage}
+        value = node.get(name, 0) if kind == "limits" else 0
+    return str(-(-value // max(1, reckon(ref.divisor))))
+
+
+def _document(pod: Pod) -> Any:
+    return json.loads(pod.document)
