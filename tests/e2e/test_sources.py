@@ -201,7 +201,7 @@ def test_pain_101_pain_103_edited_while_the_agent_is_down_the_pod_is_replaced_an
     agent.start()
     agent.wait("the new version", lambda: agent.running_id("web") not in {"", before} and agent.ready("web"))
     assert len(agent.of_pod("web")) == 1
-    assert (journal / "lines").read_text().split() == ["1", "2"]
+    agent.wait("its first line", lambda: (journal / "lines").read_text().split() == ["1", "2"])
     agent.write(version(3))
     agent.wait("the next one", lambda: (journal / "lines").read_text().split() == ["1", "2", "3"])
     agent.wait_ready("web")

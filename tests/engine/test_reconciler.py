@@ -70,7 +70,7 @@ def test_a_host_network_pod_of_one_container_has_the_nodes_address(world: World)
 def test_a25_a_crashing_container_is_started_as_the_kubelet_does(world: World) -> None:
     world.runtime.exits_at_start["app"] = 1
     times = world.times("start_container")
-    up(world)
+    up(world, make_pod(host_network=True))
     world.run(1000)
     assert times == [0, 0, 10, 30, 70, 150, 310, 610, 910]
     assert count(world) == 8
@@ -807,7 +807,11 @@ def test_each_instance_gets_a_file_for_its_message_unless_none_is_wanted_or_a_vo
         ),
     )
     binds = {n: [b.target for b in world.runtime.binds_of(world.newest(n).id)] for n in ("app", "silent", "own")}
-    assert binds == {"app": ["/dev/termination-log"], "silent": [], "own": ["/dev/termination-log/"]}
+    assert binds == {
+        "app": ["/dev/termination-log", "/etc/hosts"],
+        "silent": ["/etc/hosts"],
+        "own": ["/dev/termination-log/", "/etc/hosts"],
+    }
 
 
 HOOKED = replace(APP, lifecycle=Lifecycle(pre_stop=Sleep(3)))
@@ -894,7 +898,7 @@ def repairs(world: World) -> list[str]:
 
 def test_pain_61_a_container_that_cannot_be_started_is_made_anew_and_then_its_sandbox(world: World) -> None:
     world.runtime.fail("start_container", times=7)
-    up(world)
+    up(world, make_pod(host_network=True))  # no sandbox of its own to be started
     world.run(200)
     assert [r.partition(":")[0].split()[:2] for r in repairs(world)] == [["remove", "container"], ["remove", "pod"]]
     assert world.runtime.running() == ["app"]
@@ -904,7 +908,7 @@ def test_pain_61_a_container_that_cannot_be_started_is_made_anew_and_then_its_sa
 
 def test_pain_46_a_start_that_nothing_helps_is_reported_once_and_goes_on_being_tried(world: World) -> None:
     world.runtime.fail("start_container", times=500)
-    up(world)
+    up(world, make_pod(host_network=True))  # no sandbox of its own to be started
     world.run(1500)
     told = repairs(world)
     assert [r.split(":")[0].rsplit(" ", 1)[0] for r in told[:3]][:1] == ["remove container app"]
