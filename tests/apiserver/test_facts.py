@@ -178,11 +178,26 @@ def test_without_a_node_the_answer_is_404(server: Server) -> None:
     assert answer.code == 404 and "nodes" in answer.message
 
 
+def test_a_namespace_that_is_ending_takes_nothing_new(server: Server) -> None:
+    name = server.new_name()
+    path = f"/api/v1/namespaces/{name}"
+    assert server.admin.post("/api/v1/namespaces", {"metadata": {"name": name}}).code == 201
+    server.until(lambda: server.admin.delete(path), lambda a: a.code == 200)
+    pod = server.mirror()
+    pod["metadata"]["namespace"] = name
+    assert _refused(server.node.post(f"{path}/pods", pod), "because it is being terminated")
+    assert server.node.post(f"{path}/events", _event("e", "Pod", name, "x")).code == 403
+    server.admin.put(f"{path}/finalize", {"metadata": {"name": name}, "spec": {"finalizers": []}})
+    assert server.until(lambda: server.admin.get(path), lambda a: a.code == 404).code == 404
+
+
 def test_without_the_namespace_the_answer_is_404(server: Server) -> None:
     pod = server.mirror()
     pod["metadata"]["namespace"] = "nowhere"
     answer = server.node.post("/api/v1/namespaces/nowhere/pods", pod)
     assert answer.code == 404 and "namespaces" in answer.message
+    event = server.node.post("/api/v1/namespaces/nowhere/events", _event("e", "Pod", "nowhere", "x"))
+    assert event.code == 404 and "namespaces" in event.message
 
 
 CONFIG, SECRET = {"name": "v", "configMap": {"name": "x"}}, {"name": "v", "secret": {"secretName": "x"}}
@@ -498,6 +513,14 @@ def test_events_are_created_patched_and_put(server: Server) -> None:
     assert server.node.patch(f"{path}/{name}", {"count": 2}, STRATEGIC).code == 200
     assert server.node.put(f"{path}/{name}", _event(name, "Pod", "default", "x")).code == 200
     server.admin.delete(f"{path}/{name}")
+
+
+def test_an_event_of_a_name_is_created_once(server: Server) -> None:
+    path, event = "/api/v1/namespaces/default/events", _event(server.new_name(), "Pod", "default", "x")
+    assert server.node.post(path, event).code == 201
+    again = server.node.post(path, event)
+    assert (again.code, again.body["reason"]) == (409, "AlreadyExists")
+    server.admin.delete(f"{path}/{event['metadata']['name']}")
 
 
 def test_events_are_not_read_nor_deleted_by_the_node(server: Server) -> None:

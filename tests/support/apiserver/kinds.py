@@ -30,7 +30,7 @@ RESOURCES = {
         Resource("pods", "Pod", subs=("status", "log")),
         Resource("nodes", "Node", namespaced=False, subs=("status",)),
         Resource("events", "Event"),
-        Resource("namespaces", "Namespace", namespaced=False),
+        Resource("namespaces", "Namespace", namespaced=False, subs=("status", "finalize")),
         Resource("configmaps", "ConfigMap"),
         Resource("secrets", "Secret"),
         Resource("leases", "Lease", group="coordination.k8s.io"),

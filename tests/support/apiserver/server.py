@@ -126,6 +126,12 @@ class FakeServer:
         """DELETE with DeleteOptions (gracePeriodSeconds=0, ...). Raises Refusal."""
         return self._do("DELETE", path, options or None)
 
+    def remove_namespace(self, name: str) -> None:
+        """DELETE it, and do what a controller does then: all that is in it goes."""
+        path = f"/api/v1/namespaces/{name}"
+        self.delete(path)
+        self._do("PUT", f"{path}/finalize", {"metadata": {"name": name}, "spec": {"finalizers": []}})
+
     def _do(self, method: str, path: str, body: Json | None = None, kind: str = "application/json") -> Json:
         aside = Verbs(self.store, [], self.signer)
         data = b"" if body is None else json.dumps(body).encode()
@@ -153,7 +159,7 @@ class FakeServer:
 
     def _furnish(self) -> None:
         for name in NAMESPACES:
-            self.create("/api/v1/namespaces", {"metadata": {"name": name}, "status": {"phase": "Active"}})
+            self.create("/api/v1/namespaces", {"metadata": {"name": name}})
 
 
 def _kubeconfig(cluster: Json, user: Json) -> Json:

@@ -16,7 +16,7 @@ from . import admission, others, pods, signing
 from .answers import Refusal, bad_request, conflict, exists, invalid, modified, not_found, success, unauthorized
 from .answers import forbidden as refused
 from .identity import User, refusal, told
-from .kinds import Call, comparisons
+from .kinds import RESOURCES, Call, comparisons
 from .schema import Look
 from .store import Key, Store
 
@@ -130,6 +130,8 @@ class Verbs:
             admission.create(user, call, item, self.store)
             if resource.plural == "pods":
                 pods.prepare(item)
+            if resource.plural == "namespaces":
+                item |= {"spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
             if resource.plural == "certificatesigningrequests":
                 item["spec"] |= {"username": user.name, "groups": sorted(user.groups)}
                 item.pop("status", None)
@@ -174,7 +176,18 @@ class Verbs:
             if uid and uid != old["metadata"]["uid"]:
                 why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}"
                 raise conflict(plural, call.name, why, call.resource.group)
+            if call.sub == "finalize" and not item.get("spec", {}).get("finalizers"):
+                return 200, self._finalize(call, old)
             return 200, self._change(user, call, item, old)
+
+    def _finalize(self, call: Call, namespace: Json) -> Json:
+        """A namespace that was deleted goes, with all that is in it."""
+        if "deletionTimestamp" in namespace["metadata"]:
+            for plural in RESOURCES:
+                for item in self.store.items(plural, call.name):
+                    self.store.remove((plural, call.name, item["metadata"]["name"]))
+            self.store.remove(self._key(call))
+        return namespace
 
     def _patch(self, user: User, call: Call, body: bytes, kind: str) -> tuple[int, Json]:
         if kind == "application/json-patch+json":
@@ -250,7 +263,9 @@ class Verbs:
 
     def _end(self, call: Call, old: Json, grace: int) -> tuple[int, Json]:
         metadata = old["metadata"]
-        if not grace and not metadata.get("finalizers"):
+        if call.resource.plural == "namespaces":
+            old["status"] = {"phase": "Terminating"}
+        elif not grace and not metadata.get("finalizers"):
             self.store.remove(self._key(call))
             return 200, success(
                 call.name, call.resource.plural, metadata["uid"]
