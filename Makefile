@@ -61,7 +61,7 @@ mutants: $(VENV)/.dev ## break edgelet/core/ in many small ways; fails when the 
 
 deb: $(VENV)/.installed ## dist/edgelet_VERSION_all.deb; lintian looks at it where it is installed
 	PYTHON=$(abspath $(PY)) systemd/debian/build
-	@if command -v lintian >/dev/null; then lintian --fail-on error dist/edgelet_*_all.deb; fi
+	@if command -v lintian >/dev/null; then lintian --fail-on error,warning dist/edgelet_*_all.deb; fi
 
 binary: $(VENV)/.installed ## dist/edgelet, one executable that needs no Python, and dist/edgelet.pyz (Debian 12)
 	PYTHON=$(abspath $(PY)) systemd/binary/build

@@ -81,9 +81,19 @@ def test_settings_survive_an_upgrade(package: Path) -> None:
     assert listed.decode().split() == ["/etc/edgelet/config.yaml", "/etc/default/edgelet"]
 
 
+def test_the_licence_is_named_everywhere_and_whole_in_the_tree(package: Path, tmp_path: Path) -> None:
+    text = (TOP / "LICENSE").read_text()
+    assert "Apache License" in text and "END OF TERMS AND CONDITIONS" in text
+    subprocess.run(["dpkg-deb", "-x", package, tmp_path], check=True)
+    assert "License: Apache-2.0" in (tmp_path / "usr/share/doc/edgelet/copyright").read_text()
+    assert "license = Apache-2.0" in (TOP / "setup.cfg").read_text()
+
+
 @pytest.mark.skipif(not shutil.which("lintian"), reason="lintian is not installed")
-def test_lintian_finds_no_error(package: Path) -> None:
-    done = subprocess.run(["lintian", "--fail-on", "error", package], check=False, capture_output=True, text=True)
+def test_lintian_finds_no_error_and_no_warning(package: Path) -> None:
+    done = subprocess.run(
+        ["lintian", "--fail-on", "error,warning", package], check=False, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout
 
 

@@ -159,8 +159,8 @@ class Rig:
 
     @property
     def edgelet(self) -> str:
-        """The installed command beside this Python."""
-        return str(Path(sys.executable).with_name("edgelet"))
+        """What EDGELET_BINARY names (dist/edgelet, say), else the installed command beside this Python."""
+        return os.environ.get("EDGELET_BINARY") or str(Path(sys.executable).with_name("edgelet"))
 
     def places(self) -> list[str]:
         """Flags that keep everything of this agent below `home`."""
