@@ -38,7 +38,7 @@ def test_a_pod_starts_and_says_so(agent: Agent) -> None:
     assert agent.cli("status").stdout.endswith("good\n")
 
 
-def test_pain_11_a_crash_is_restarted_at_once_and_then_with_a_back_off_that_grows(agent: Agent) -> None:
+def test_a25_pain_11_a_crash_is_restarted_at_once_and_then_with_a_back_off_that_grows(agent: Agent) -> None:
     agent.start().write(pod("crash", container(script="echo run; exit 3")))
     agent.wait("the first restart", lambda: agent.restarts("crash") >= 1)
     agent.wait("a back-off", lambda: agent.waiting("crash") == "CrashLoopBackOff")

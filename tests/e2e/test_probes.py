@@ -43,7 +43,7 @@ def test_pain_19_http_liveness_on_a_lone_box(agent: Agent) -> None:
     assert "HTTP probe failed with statuscode: 404" in agent.events("live", "Unhealthy")[0]["message"]
 
 
-def test_pain_2_the_stock_exec_liveness_example_scaled_down(agent: Agent) -> None:
+def test_a09_pain_2_the_stock_exec_liveness_example_scaled_down(agent: Agent) -> None:
     """The stock example: file gone after 30 s, delay 5, period 5, threshold 3. Here 3 s, 1, 1, 3: kill at 5-6 s."""
     app = container(
         "liveness",
@@ -118,7 +118,7 @@ def test_pain_5_network_probes_need_no_tool_in_the_image(agent: Agent) -> None:
     assert agent.restarts("net") == 0
 
 
-def test_pain_22_a_hanging_exec_probe_times_out_and_leaves_no_process(agent: Agent, tmp_path: Path) -> None:
+def test_a13_pain_22_a_hanging_exec_probe_times_out_and_leaves_no_process(agent: Agent, tmp_path: Path) -> None:
     """`sleep 20` with a time-out of 1 s fails, three times, then the container restarts; its children die too."""
     mark = unusual()
     hang = f"sleep {mark} & sleep {mark} & (sleep {mark}; true) & sleep {mark}"
