@@ -15,6 +15,8 @@ RETRY_CAP = 300.0
 """Longest seconds between two tries of a lost link, and of one object that the server refuses."""
 CLOCK_CAP = 10.0
 """Longest wait while a wrong clock of this machine may be what the certificates fail for: it is set some time."""
+TELL_AFTER = 2
+"""So many refusals of one thing in a row are told: a single one is over within a second."""
 NETWORK_SETTLE = 0.3
 """Seconds between a change of an address or route and the try it causes: changes come in bursts."""
 NETWORK_SPACE = 2.0

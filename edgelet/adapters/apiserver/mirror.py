@@ -108,7 +108,7 @@ class Mirror:
         node = NodeTask(parts, asked, self._state)
         self._tasks: tuple[Task, ...] = (self._lease, node, self._list, self._pods, self._events)
         self._state.on_new = self._new_node
-        self._network = NetworkWatch(self._network_changed)
+        self._network = NetworkWatch(self._network_changed, lambda: self._connection.server)
         self._link = mirror_link.Link()
         self._link_lock = threading.Lock()
         self._told_lost = False

@@ -8,6 +8,7 @@ import select
 import socket
 import threading
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 log = logging.getLogger(__name__)
 
@@ -17,11 +18,37 @@ SETTLE = 0.2
 """Seconds in which further changes belong to the first: one cable brings a dozen messages."""
 
 
-class NetworkWatch:
-    """Calls `changed` from its own thread."""
+TARGETS = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
+"""Addresses that every default route leads to and nobody has (RFC 5737, RFC 3849)."""
 
-    def __init__(self, changed: Callable[[], None]) -> None:
+
+def way(server: str) -> tuple[str, ...]:
+    """The own addresses from which packets to the server's URL would leave; () = there is no way.
+
+    Connecting a UDP socket sends nothing, and a name is not looked up: that could wait for a DNS server.
+    """
+    host = urlsplit(server).hostname or ""
+    found = []
+    for family, target in ((socket.AF_INET6 if ":" in host else socket.AF_INET, host), *TARGETS):
+        try:
+            socket.inet_pton(family, target)
+            with socket.socket(family, socket.SOCK_DGRAM) as probe:
+                probe.connect((target, 9))
+                found.append(str(probe.getsockname()[0]))
+        except OSError:
+            continue
+    return tuple(found)
+
+
+class NetworkWatch:
+    """Calls `changed` from its own thread when there is another way to the server than before.
+
+    The comings and goings of pods are changes of the network too, and mean nothing.
+    """
+
+    def __init__(self, changed: Callable[[], None], server: Callable[[], str]) -> None:
         self._changed = changed
+        self._server = server
         self._stop = threading.Event()
         self._end = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._thread: threading.Thread | None = None
@@ -48,6 +75,7 @@ class NetworkWatch:
         os.close(self._end)
 
     def _run(self, watched: socket.socket) -> None:
+        known = way(self._server())
         with watched:
             while not self._stop.is_set():
                 ready, _, _ = select.select([watched.fileno(), self._end], [], [])
@@ -60,7 +88,9 @@ class NetworkWatch:
                 if self._stop.wait(SETTLE):
                     return
                 self._drain(watched)
-                self._changed()
+                before, known = known, way(self._server())
+                if known and known != before:
+                    self._changed()
 
     @staticmethod
     def _drain(watched: socket.socket) -> None:

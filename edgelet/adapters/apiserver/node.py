@@ -18,6 +18,8 @@ Json = dict[str, Any]
 
 NODE, LEASE, CLASH, LABELS = "node", "lease", "clash", "labels"
 """Names of problems."""
+LEASE_TRIES = 5
+"""Tries within one renewal, as the kubelet has (7.2): who was there first, and answers that were lost, take some."""
 
 
 class NodeState:
@@ -101,7 +103,8 @@ class NodeTask:
         except Refused as error:
             self._failures += 1
             self._due = now + mirror_link.object_retry(self._failures, random.random())
-            self._state.problems.set(NODE, node_ref(self._o.node), str(error))
+            if self._failures >= mirror_link.TELL_AFTER:
+                self._state.problems.set(NODE, node_ref(self._o.node), str(error))
             return
         self._failures = 0
         self._state.problems.clear(NODE)
@@ -237,7 +240,8 @@ class LeaseTask:
             self._known = None
             self._failures += 1
             self._due = min(self._due, now + mirror_link.object_retry(self._failures, random.random()))
-            self._state.problems.set(LEASE, node_ref(self._o.node), str(error))
+            if self._failures >= mirror_link.TELL_AFTER:
+                self._state.problems.set(LEASE, node_ref(self._o.node), str(error))
             return
         self._failures = 0
         self._state.heartbeat = self._clock.time()
@@ -247,7 +251,7 @@ class LeaseTask:
     def _renew(self, now: float) -> None:
         if self._known is None:
             self._read()
-        for _ in range(2):
+        for _ in range(LEASE_TRIES):
             reply = self._send()
             if reply.code in (200, 201):
                 self._known = reply.document

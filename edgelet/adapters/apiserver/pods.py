@@ -127,7 +127,8 @@ class PodsTask:
         self._failures[key] = (failures, local.pod.config_hash if local else "")
         self.dirty(key, now + mirror_link.object_retry(failures, random.random()))
         ref = EventRef(local.pod.key, local.pod.uid) if local else EventRef(key, "")
-        if failures < 3 and (error.code == 409 or now - self._state.known_at < LEARN_SECONDS):
+        race = error.code == 409 or now - self._state.known_at < LEARN_SECONDS
+        if failures < mirror_link.TELL_AFTER + race:
             return  # a race that the next look ends
         self._state.problems.set(f"pod {key}", ref, str(error))
 
