@@ -247,26 +247,28 @@ def _engine(base: Base, order: tuple[str, ...], sweeper: Sweeper) -> Engine:
     tools = Tools(
         base.calls, base.data, observer, puller, base.events, base.clock, hooks, _repairs(base, exits), around
     )
-    workers.use(
-        Reconciler(
-            Context(
-                executor=Executor(tools),
-                observer=observer,
-                probes=prober,
-                hooks=hooks,
-                recorder=base.events,
-                statuses=base.store,
-                memories=states,
-                clock=base.clock,
-                boot_id=base.boot_id,
-                host_ip=address,
-                work=workers.work,
-            )
-        )
-    )
+    workers.use(Reconciler(_context(base, tools, prober, states, address, workers)))
     holds = HoldFile(os.path.join(base.settings.root_dir, "holds"))
     late.append(Director(order, workers, observer, base.events, holds, base.node.name))
     return Engine(workers, exits, observer, late[0], puller, prober, hooks, runner, states, sweeper)
+
+
+def _context(
+    base: Base, tools: Tools, prober: Prober, states: States, address: machine.Address, workers: Workers
+) -> Context:
+    return Context(
+        executor=Executor(tools),
+        observer=tools.observer,
+        probes=prober,
+        hooks=tools.hooks,
+        recorder=base.events,
+        statuses=base.store,
+        memories=states,
+        clock=base.clock,
+        boot_id=base.boot_id,
+        host_ip=address,
+        work=workers.work,
+    )
 
 
 def _repairs(base: Base, exits: ExitWatcher) -> Repairs:
