@@ -5,6 +5,7 @@ EDGELET_VM_TESTS narrows it (pytest arguments, such as "tests/e2e/test_probes.py
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import io
 import os
@@ -12,6 +13,7 @@ import tarfile
 import time
 from pathlib import Path
 
+import pluggy
 import pytest
 
 from .machine import Machine
@@ -54,6 +56,9 @@ def bundle() -> bytes:
             place = Path(found.origin)
             package = found.submodule_search_locations is not None
             tar.add(place.parent if package else place, f"site/{name if package else place.name}", filter=_source)
+        # pytest asks for pluggy's version when it starts.
+        metadata = f"pluggy-{importlib.metadata.version('pluggy')}.dist-info"
+        tar.add(Path(pluggy.__file__).parents[1] / metadata, f"site/{metadata}")
         for path, text in (("pytest.ini", INI), ("site/hypothesis.py", HYPOTHESIS)):
             entry = tarfile.TarInfo(path)
             entry.size = len(text)
