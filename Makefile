@@ -10,7 +10,7 @@ VM    ?= bookworm
 export MALLOC_ARENA_MAX ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench saves outages fuzz-api mutants deb binary vm test-vm test-podman5 clean
+.PHONY: help setup run test check bench saves outages fuzz-api test-client mutants deb binary vm test-vm test-podman5 clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,10 @@ fuzz-api: $(VENV)/.dev ## ten minutes of schemathesis (installed into build/) ov
 	    build/schemathesis/bin/pip install -q 'schemathesis>=4,<5'; }
 	nice -n 10 $(PY) -m tests.fuzz_api --schemathesis $(abspath build/schemathesis)/bin/schemathesis \
 	    --seconds $$FUZZ_SECONDS $(ARGS)
+
+test-client: $(VENV)/.dev ## the official Python client against an agent (installs it: 100 MB)
+	$(PY) -m pip install -q 'kubernetes>=28'
+	nice -n 5 $(PY) -m pytest tests/e2e/test_python_client.py $(ARGS)
 
 mutants: $(VENV)/.dev ## break edgelet/core/ in many small ways; fails when the tests notice too few
 	nice -n 10 $(PY) -m tests.mutants $(ARGS)
