@@ -1,10 +1,11 @@
 """Random trouble for one agent and its pods, and what must be true whenever the trouble is over.
 
-    python -m tests.e2e.chaos --seconds 120 --seed 7 [--state FILE]
+    make chaos                                         half an hour; again, and it goes on where it ended
+    tests/e2e/chaos --seconds 120 --seed 7             a short one
+    tests/e2e/chaos --seed 7 --first 12 --rounds 1     one round again: round N of a seed draws the same troubles
 
 Runs in a mount and network namespace of its own (see `tests.support.net_left`), so that every network
-namespace, veth, lease and rule there belongs to it.  Round N of a seed always draws the same
-troubles, so a find can be repeated: `--first N --rounds 1`.  Each round begins and ends settled.
+namespace, veth, lease and rule there belongs to it.  Each round begins and ends settled.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Json = dict[str, Any]
 
 SETTLE = 240.0
 """Seconds until all is as it should be: several failures in a row are answered with growing patience."""
-LEFT = float(os.environ.get("H6_LEFT", "240"))
+LEFT = 240.0
 """Seconds until what a killed Podman left is gone, at the end of all."""
 PART = 2400.0
 """Seconds after which a long run ends a part."""
@@ -89,6 +90,7 @@ class Chaos:
     agent: Agent
     chance: random.Random
     wanted: dict[str, int] = field(default_factory=dict)
+    kinds: dict[str, Callable[[str, int], Json]] = field(default_factory=lambda: KINDS)
     version: int = 0
     touched: set[str] = field(default_factory=set)
     edited: set[str] = field(default_factory=set)
@@ -100,11 +102,11 @@ class Chaos:
 
     def edit(self) -> None:
         """A new version, or a pod that is not there now."""
-        name = self.chance.choice(sorted(KINDS))
+        name = self.chance.choice(sorted(self.kinds))
         self.version += 1
         self._touch(name, edited=True)
         self.wanted[name] = self.version
-        self.agent.write(KINDS[name](name, self.version), name=name)
+        self.agent.write(self.kinds[name](name, self.version), name=name)
         self._note(f"edit {name} to {self.version}")
 
     def delete(self) -> None:
@@ -164,10 +166,13 @@ class Chaos:
         self.agent.cli("restart", name, check=False)
         self._note(f"restart {name}")
 
-    TROUBLES = (
-        (edit, 5), (delete, 2), (away_and_back, 3), (kill_container, 4), (kill_infra, 2), (kill_conmon, 3),
-        (kill_agent, 3), (kill_service, 4), (restart, 1),
-    )  # fmt: skip
+    def troubles(self) -> list[Callable[[], None]]:
+        """What may happen, as often as it should."""
+        weights = (
+            (self.edit, 5), (self.delete, 2), (self.away_and_back, 3), (self.kill_container, 4), (self.kill_infra, 2),
+            (self.kill_conmon, 3), (self.kill_agent, 3), (self.kill_service, 4), (self.restart, 1),
+        )  # fmt: skip
+        return [trouble for trouble, weight in weights for _ in range(weight)]
 
     def _some(self) -> str | None:
         return self.chance.choice(sorted(self.wanted)) if self.wanted else None
@@ -221,12 +226,16 @@ class Chaos:
         self.touched.clear()
         self.edited.clear()
         self.story.clear()
-        kinds = [t for t, weight in self.TROUBLES for _ in range(weight)]
+        kinds = self.troubles()
         for _ in range(self.chance.randint(1, 8)):
-            self.chance.choice(kinds)(self)
+            self.chance.choice(kinds)()
             time.sleep(self.chance.choice((0.0, 0.2, 1.0)) * self.chance.random())
+        self.quiet()
         self.settle()
         self.compare()
+
+    def quiet(self) -> None:
+        """No more trouble from here on."""
 
     def settle(self) -> None:
         """Until desired = running; a container that waits for its back-off is edited, as a person would."""
@@ -271,7 +280,9 @@ class Chaos:
             return f"Podman has pods {pods}, wanted {sorted(self.wanted)}"
         made = [c for c in self._all() if not c.get("IsInfra")]
         running = sorted((self._pod_of(c), self._name_of(c)) for c in made if c["State"]["Running"])
-        should = sorted((n, c["name"]) for n in self.wanted if n != "job" for c in KINDS[n](n, 0)["spec"]["containers"])
+        should = sorted(
+            (n, c["name"]) for n in self.wanted if n != "job" for c in self.kinds[n](n, 0)["spec"]["containers"]
+        )
         if running != should:
             return f"Podman runs {running}, wanted {should}"
         old = [c["Name"] for c in made if self._version(c) not in (None, self.wanted.get(self._pod_of(c)))]
@@ -337,13 +348,20 @@ def rounds(chaos: Chaos, seed: int, first: int, count: int, seconds: float, stat
             print(f"seed {seed}, round {number}: {error}", *chaos.story, sep="\n  ", flush=True)
             raise
         number += 1
-        if state is not None:
-            state.write_text(f"{seed} {number} {_spent(state) + time.monotonic() - begin:.0f}")
+    if state is not None:
+        spent = time.monotonic() - begin
+        if spent < seconds:
+            state.write_text(f"{seed} {number} {seconds - spent:.0f}")
+        else:
+            state.unlink(missing_ok=True)
     return number
 
 
-def _spent(state: Path) -> float:
-    return 0.0
+def _begin(given: argparse.Namespace) -> None:
+    """Go on where an earlier part ended."""
+    if given.state is not None and given.state.exists():
+        seed, first, left = given.state.read_text().split()
+        given.seed, given.first, given.seconds = int(seed), int(first), float(left)
 
 
 @contextlib.contextmanager
@@ -358,6 +376,15 @@ def _agent(directory: str) -> Iterator[Agent]:
         podman.close()
 
 
+def _chaos(given: argparse.Namespace, agent: Agent) -> Chaos:
+    if not given.faults:
+        agent.start()
+        return Chaos(agent, random.Random(given.seed))
+    from tests.e2e.faults import Faults
+
+    return Faults.begin(agent, random.Random(given.seed))
+
+
 def main(words: list[str]) -> int:
     """See the module."""
     parser = argparse.ArgumentParser(prog="chaos")
@@ -366,12 +393,13 @@ def main(words: list[str]) -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=10**9)
     parser.add_argument("--state", type=Path)
+    parser.add_argument("--faults", action="store_true", help="20 pods behind a Podman that lies")
     given = parser.parse_args(words)
     net_left.private()
+    _begin(given)
     print(f"seed {given.seed}", flush=True)
     with _agent(tempfile.mkdtemp(prefix="edge-")) as agent:
-        chaos = Chaos(agent, random.Random(given.seed))
-        agent.start()
+        chaos = _chaos(given, agent)
         try:
             last = rounds(chaos, given.seed, given.first, given.rounds, given.seconds, given.state)
             left = chaos.end()

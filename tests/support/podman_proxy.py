@@ -4,6 +4,14 @@ mode "pass"    hand everything on
 mode "before"  take the request, hand nothing on, hang up: the call has had no effect
 mode "after"   hand the request on, wait for the whole answer, hang up: the effect is there, the answer lost
 mode "refuse"  nobody listens
+mode "hang"    hand the request on, then say nothing for some seconds, hang up
+mode "delay"   hand the answer on, some seconds late
+mode "cut"     hand on one half of the answer, hang up
+mode "500"     hand nothing on, answer that the server has failed
+mode "404"     hand nothing on, answer that there is no such thing
+mode "broken"  hand on an answer whose JSON ends in the middle
+
+`choose` gives the mode of each request; by default that is `mode`.
 """
 
 from __future__ import annotations
@@ -12,7 +20,9 @@ import contextlib
 import os
 import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
 
 from edgelet import errors
 from edgelet.adapters.podman.api import Connection
@@ -27,6 +37,10 @@ class Proxy:
         self._path = path
         self.behind = behind
         self._mode = "pass"
+        self.choose: Callable[[bytes], str] = lambda request: self._mode
+        self.seconds = 1.0
+        """How long "hang" and "delay" last."""
+        self.counts: Counter[str] = Counter()
         self._threads: list[threading.Thread] = []
         self._listen()
 
@@ -82,17 +96,50 @@ class Proxy:
             thread.start()
 
     def _serve(self, client: socket.socket) -> None:
-        mode = self._mode
         with client, contextlib.suppress(OSError):
             request = _request(client)
-            if mode == "before" or not request:
+            mode = self.choose(request) if request else "before"
+            self.counts[mode] += 1
+            if mode in ANSWERS:
+                client.sendall(ANSWERS[mode])
+            if mode == "before" or mode in ANSWERS:
                 return
             with self.behind.connected() as path, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
                 server.connect(path)
                 server.sendall(request)
-                for data in iter(lambda: server.recv(CHUNK), b""):
-                    if mode == "pass":
+                if mode == "pass":
+                    for data in iter(lambda: server.recv(CHUNK), b""):
                         client.sendall(data)
+                    return
+                answer = b"".join(iter(lambda: server.recv(CHUNK), b""))
+            if mode in ("hang", "delay"):
+                time.sleep(self.seconds)
+            client.sendall(_spoilt(mode, answer))
+
+
+def _spoilt(mode: str, answer: bytes) -> bytes:
+    """What the client gets of an answer."""
+    if mode == "delay":
+        return answer
+    if mode == "cut":
+        return answer[: len(answer) // 2]
+    if mode == "broken":
+        head, _, body = answer.partition(b"\r\n\r\n")
+        body = body[: len(body) // 2]
+        return head.split(b"\r\n")[0] + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    return b""
+
+
+def _error(status: bytes, cause: bytes, message: bytes) -> bytes:
+    body = b'{"cause":"%s","message":"%s","response":%s}' % (cause, message, status[:3])
+    return b"HTTP/1.1 " + status + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+
+
+ANSWERS = {
+    "500": _error(b"500 Internal Server Error", b"injected", b"the server has failed"),
+    "404": _error(b"404 Not Found", b"no such container", b"there is no such thing"),
+}
+FAULTS = ("before", "after", "hang", "delay", "cut", "500", "404", "broken")
 
 
 def _request(client: socket.socket) -> bytes:
