@@ -7,6 +7,7 @@ import os
 import platform
 from collections.abc import Callable
 
+from ..core.admission import Capacity
 from ..model.node_facts import NodeFacts, Pressure
 
 MEMORY_LEAST = 100 * 2**20
@@ -58,6 +59,11 @@ class Node:
             architecture=_GO_NAMES.get(platform.machine(), platform.machine()),
             runtime=f"podman://{self._runtime()}",
         )
+
+
+def capacity(pods: int) -> Capacity:
+    """What pods may ask for, all together: the whole machine."""
+    return Capacity((os.cpu_count() or 1) * 1000, _meminfo().get("MemTotal", 0), pods)
 
 
 def _meminfo() -> dict[str, int]:

@@ -23,6 +23,7 @@ from ..adapters.url import Access, UrlSource, prune
 from ..adapters.url.source import source_name
 from ..adapters.volumes import HostVolumes
 from ..core import cleanup
+from ..engine.admitter import Admitter, Surroundings
 from ..engine.director import Director
 from ..engine.executor import Executor, Tools
 from ..engine.hooks import Hooks
@@ -37,9 +38,11 @@ from ..engine.workers import Workers
 from ..model.layout import Layout
 from ..model.objects import LocalObject
 from ..model.pod import Pod, PodKey
+from ..model.status import PodStatus
 from . import machine, orphans
 from .around import Around
 from .counted import Counted
+from .node import capacity
 from .pod_data import PodData
 from .repairs import Repairs
 
@@ -248,8 +251,7 @@ def _engine(base: Base, order: tuple[str, ...], sweeper: Sweeper) -> Engine:
         base.calls, base.data, observer, puller, base.events, base.clock, hooks, _repairs(base, exits), around
     )
     workers.use(Reconciler(_context(base, tools, prober, states, address, workers)))
-    holds = HoldFile(os.path.join(base.settings.root_dir, "holds"))
-    late.append(Director(order, workers, observer, base.events, holds, base.node.name))
+    late.append(_director(base, order, workers, observer))
     return Engine(workers, exits, observer, late[0], puller, prober, hooks, runner, states, sweeper)
 
 
@@ -269,6 +271,22 @@ def _context(
         host_ip=address,
         work=workers.work,
     )
+
+
+def _director(base: Base, order: tuple[str, ...], workers: Workers, observer: Observer) -> Director:
+    holds = HoldFile(os.path.join(base.settings.root_dir, "holds"))
+    made = Director(order, workers, observer, base.events, holds, base.node.name, _admitter(base))
+    base.store.subscribe(lambda _: made.news())
+    return made
+
+
+def _admitter(base: Base) -> Admitter:
+    def status(key: PodKey) -> PodStatus | None:
+        entry = base.store.get(key)
+        return entry.status if entry is not None else None
+
+    node = capacity(base.settings.max_pods)
+    return Admitter(Surroundings(lambda: node, status, base.clock, base.boot_id), base.events)
 
 
 def _repairs(base: Base, exits: ExitWatcher) -> Repairs:

@@ -123,5 +123,9 @@ def _asked(resources: Resources, name: str) -> int:
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
     """The ports of the host that its regular containers and sidecars take; in the host's network that is each one."""
     sidecars = tuple(c for c in pod.init_containers if pod.is_sidecar(c))
-    rows = [(p, p.host_port or (p.container_port if pod.host_network else 0)) for c in pod.containers + sidecars for p in c.ports]
+    rows = [
+        (p, p.host_port or (p.container_port if pod.host_network else 0))
+        for c in pod.containers + sidecars
+        for p in c.ports
+    ]
     return tuple(HostPort(port.protocol, number, port.host_ip) for port, number in rows if number)

@@ -82,7 +82,8 @@ def timeout(pod: Pod) -> float | None:
 def cycle(key: PodKey, pods: Mapping[PodKey, Pod]) -> tuple[PodKey, ...]:
     """A way from a pod back to itself, () = there is none."""
     names = _names(pods)
-    paths, seen = [(key,)], set[PodKey]()
+    paths: list[tuple[PodKey, ...]] = [(key,)]
+    seen: set[PodKey] = set()
     while paths:
         path = paths.pop()
         for name in wanted(pods[path[-1]]):

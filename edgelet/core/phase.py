@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from ..model.gate import Gate
 from ..model.observed import ObservedPod
 from ..model.pod import Pod
 from ..model.status import (
@@ -39,6 +40,7 @@ class Facts:
     host_ip: str = ""
     note: str = ""
     grace: int | None = None
+    gate: Gate | None = None
 
 
 def status(facts: Facts) -> PodStatus:
@@ -63,7 +65,17 @@ def status(facts: Facts) -> PodStatus:
         deletion_grace=facts.grace,
         held=facts.held,
     )
-    return replace(made, summary=summary.summary(facts, made))
+    made = replace(made, summary=summary.summary(facts, made))
+    return _at_the_gate(facts.gate, made) if facts.gate is not None and facts.observed is None else made
+
+
+def _at_the_gate(gate: Gate, made: PodStatus) -> PodStatus:
+    """A pod that may not begin: refused is Failed (1.7.3), though not for ever; what has run is told as ever."""
+    if made.phase != "Pending" or made.held or made.deleting:
+        return made
+    if not gate.refused:
+        return replace(made, summary=gate.message)
+    return replace(made, phase="Failed", reason=gate.reason, message=gate.message, summary=gate.message)
 
 
 def _ips(facts: Facts) -> tuple[str, ...]:

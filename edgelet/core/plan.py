@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ..model.actions import Action, Plan, Verb
+from ..model.gate import Gate
 from ..model.hooks import HookKind, HookState
 from ..model.observed import ObservedPod, State
 from ..model.pod import Pod
@@ -29,7 +30,7 @@ class Scene:
     `pod` and still known; `memory` belongs to the running generation, `incoming` to the wanted one
     while the two differ.  `held` = kept stopped by a person: its data stays.  `grace` = the seconds that
     whoever deleted the pod allows each container (None = its own).  `down` = the machine is going down and
-    leaves every container so many seconds (None = it stays up).
+    leaves every container so many seconds (None = it stays up).  `gate` = `pod` may not begin now; what runs goes on.
     """
 
     pod: Pod | None
@@ -42,6 +43,7 @@ class Scene:
     held: bool = False
     grace: int | None = None
     down: int | None = None
+    gate: Gate | None = None
 
 
 def plan(scene: Scene) -> Plan:
@@ -104,6 +106,8 @@ def _absent(scene: Scene) -> Plan:
         return Plan((Action(Verb.REMOVE_DATA, stale, target=scene.memory.uid),))
     if scene.pod is None or scene.held:
         return Plan()
+    if scene.gate is not None and scene.gate.closed(scene.now):
+        return Plan(wake_at=scene.gate.until)
     return _begin(scene, scene.pod)
 
 
@@ -135,7 +139,10 @@ def _begin(scene: Scene, pod: Pod) -> Plan:
 def _change(scene: Scene, pod: Pod, observed: ObservedPod) -> Plan:
     """Another generation runs: fetch the new images first, then replace it."""
     actions, wakes, ready = starting.prefetch(pod, scene.incoming, scene.now)
-    if ready or not _worth_keeping(scene, observed):
+    gated = scene.gate is not None and scene.gate.closed(scene.now)
+    if gated and scene.gate is not None and scene.gate.until is not None:
+        wakes = [*wakes, scene.gate.until]
+    if (ready and not gated) or not _worth_keeping(scene, observed):
         return stopping.end_pod(observed, scene.memory, "its manifest has changed", False, scene.now)
     if scene.old is None or scene.old.config_hash != observed.config_hash:
         return Plan(tuple(actions), min(wakes, default=None))

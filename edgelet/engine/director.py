@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from dataclasses import replace
 from typing import Protocol
 
 from .. import errors, ports
@@ -16,6 +17,7 @@ from ..core import desired
 from ..model.objects import LocalObject
 from ..model.observed import ObservedPod
 from ..model.pod import Pod, PodKey
+from .admitter import Admitter
 from .observer import Observer
 from .workers import Wish, Workers
 
@@ -45,11 +47,13 @@ class Director:
         recorder: ports.Recorder,
         holds: Holds,
         node_name: str = "",
+        admitter: Admitter | None = None,
     ) -> None:
         self._order = order
         self._workers = workers
         self._observer = observer
         self._recorder = recorder
+        self._admitter = admitter
         self._store = holds
         self._node = ports.EventRef(PodKey("", node_name), node_name)
         self._lock = threading.RLock()
@@ -116,12 +120,20 @@ class Director:
             if pod.refers:
                 self._workers.hurry(key)
 
+    def news(self) -> None:
+        """The status of some pod has changed: one that may not begin yet may be waiting for that. Cheap, any thread."""
+        if self._admitter is not None and self._admitter.closed:
+            self.recheck()
+
     def _spread(self) -> None:
         running = self._observer.all()
+        gates = self._admitter.judge(self._desired.pods, running) if self._admitter is not None else {}
         working = self._workers.keys()
         keys = set(self._desired.pods) | set(running) | working
         for key in sorted(keys):
             wish = self._wish(key, running[key].source if key in running else None)
+            if wish is not None and key in gates and wish.pod is not None:
+                wish = replace(wish, gate=gates[key])
             if wish is not None and (wish != self._wishes.get(key) or key not in working):
                 self._wishes[key] = wish
                 self._workers.wish(key, wish)

@@ -295,9 +295,17 @@ class Executor:
         if known is None:
             return local
         if seen.running:
-            seen = replace(known, partial=False)
+            seen = self._phantom(local, action, replace(known, partial=False))
         mono = known.finished_mono or seen.finished_mono
         return self._saw(local, local.observed.with_container(replace(seen, finished_mono=mono)))
+
+    def _phantom(self, local: Local, action: Action, known: ObservedContainer) -> ObservedContainer:
+        """Podman says that it runs, the kernel that it has ended: Podman would say so for ever, and not remove it."""
+        why = "Podman says that it runs though its process has ended; its exit file is written by hand"
+        self._event(local, "Warning", "Repairing", why, action.container)
+        self._settle_container(local, action)
+        seen = self._t.runtime.inspect_container(action.target)
+        return known if seen.running else replace(seen, exit_code=known.exit_code or seen.exit_code)
 
     # -- repairs ----------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from ..core import memory as memories
 from ..core.plan import Scene
+from ..model.gate import Gate
 from ..model.observed import ObservedPod
 from ..model.pod import Pod, PodKey
 from ..model.status import PodStatus, Waiting
@@ -35,6 +36,7 @@ class Local:
     stale: bool = False
     grace: int | None = None
     down: int | None = None
+    gate: Gate | None = None
     told: tuple[object, ...] = ()
     saved: memories.PodMemory | None = None
 
@@ -60,6 +62,7 @@ class Local:
             held=self.held,
             grace=self.grace,
             down=self.down,
+            gate=self.gate,
         )
 
     def ref(self, container: str = "") -> EventRef:

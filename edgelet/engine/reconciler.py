@@ -263,7 +263,8 @@ class Reconciler:
             return local
         verdicts, host_ip, note = self._c.probes.verdicts(local.key), self._c.host_ip(), _note(local)
         grace = local.grace if local.desired is None or memory.ending else None
-        told = (pod, observed, memory, verdicts, local.waiting, local.held, host_ip, note, grace)
+        gate = local.gate if local.gate and local.gate.closed(self._c.clock.monotonic()) else None
+        told = (pod, observed, memory, verdicts, local.waiting, local.held, host_ip, note, grace, gate)
         if told == local.told:  # identical parts compare at once
             return local
         status = phase.status(
@@ -279,6 +280,7 @@ class Reconciler:
                 host_ip=host_ip,
                 note=note,
                 grace=grace,
+                gate=gate,
             )
         )
         self._c.statuses.put(pod, status)
@@ -306,6 +308,8 @@ def _note(local: Local) -> str:
     """What keeps a new version of the pod from running, while the old one still does."""
     if local.desired is None or local.memory.config_hash in ("", local.desired.config_hash):
         return ""
+    if local.gate is not None:
+        return f"a new version may not begin: {local.gate.message}"
     for container in local.desired.all_containers:
         pull = local.incoming.of(container.name).pull
         if pull is not None and pull.reason:

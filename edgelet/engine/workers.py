@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from .. import ports
 from ..core.memory import Pull
+from ..model.gate import Gate
 from ..model.observed import State
 from ..model.pod import Pod, PodKey
 from .counts import Work
@@ -25,13 +26,14 @@ log = logging.getLogger(__name__)
 class Wish:
     """What is wanted of one pod; `grace` = seconds allowed when it is to go (None = its own).
 
-    `down` = the machine is going down and leaves so many seconds (None = it stays up).
+    `down` = the machine is going down and leaves so many seconds (None = it stays up).  `gate` = it may not begin now.
     """
 
     pod: Pod | None
     held: bool = False
     grace: int | None = None
     down: int | None = None
+    gate: Gate | None = None
 
 
 class Mailbox:
@@ -117,7 +119,7 @@ class Mailbox:
             if self._wish is not None:
                 grace = _grace(local, self._wish)
                 wish = self._wish
-                local = replace(local, desired=wish.pod, held=wish.held, grace=grace, down=wish.down)
+                local = replace(local, desired=wish.pod, held=wish.held, grace=grace, down=wish.down, gate=wish.gate)
                 self._wish = None
             for (config_hash, container), pull in self._pulls.items():
                 local = local.with_pull(config_hash, container, pull)

@@ -8,6 +8,7 @@ import pytest
 
 from edgelet import errors
 from edgelet.engine.workers import Wish
+from edgelet.model.gate import Gate
 from edgelet.model.hooks import HookKind, HookState
 from edgelet.model.observed import State
 from edgelet.model.pod import Container, Exec, Lifecycle, Pod, Probe, Sleep, VolumeMount
@@ -969,3 +970,57 @@ def test_a_person_begins_the_ladder_anew(world: World) -> None:
     world.box.hurry()
     world.pump()
     assert world.local.memory.climb is None or world.local.memory.climb.rung < 5
+
+
+# ---- admission and order ----------------------------------------------------------------------------
+
+REFUSED = Gate("NodePorts", "Pod was rejected: Predicate NodePorts failed: pod default/a holds host port TCP 80")
+WAITS = Gate("WaitingForPods", "waits for pod db to be Ready", refused=False)
+
+
+def gated(world: World, gate: Gate | None, pod: Pod | None = None) -> None:
+    """The pod is wanted, and may begin or not."""
+    world.wish = Wish(pod or make_pod(), gate=gate)
+    world.box.wish(world.wish)
+    world.pump()
+
+
+def test_a_refused_pod_makes_nothing_and_says_why_until_it_may_begin(world: World) -> None:
+    gated(world, REFUSED)
+    world.run(100)
+    assert [c.method for c in world.runtime.calls] == ["list"]
+    assert (world.status.phase, world.status.reason) == ("Failed", "NodePorts")
+    assert world.status.message == world.status.summary == REFUSED.message
+    gated(world, None)
+    assert (world.status.phase, world.status.reason, world.status.message) == ("Running", "", "")
+
+
+def test_a_pod_that_waits_for_another_is_pending_and_begins_at_its_timeout(world: World) -> None:
+    gated(world, replace(WAITS, until=world.clock.monotonic() + 60))
+    world.run(59)
+    assert (world.status.phase, world.status.summary) == ("Pending", "waits for pod db to be Ready")
+    assert world.runtime.running() == []
+    world.run(2)
+    assert world.runtime.running() == ["app"]
+    assert world.status.summary == ""
+
+
+def test_a_new_version_that_is_refused_leaves_the_old_one_running(world: World) -> None:
+    up(world)
+    gated(world, REFUSED, make_pod("1-b"))
+    world.runtime.exit("app", 1)
+    world.run(100)
+    assert world.runtime.running() == ["app"]
+    assert count(world) == 1
+    assert "a new version may not begin: Pod was rejected" in world.status.summary
+    gated(world, None, make_pod("1-b"))
+    world.run(60)
+    assert world.runtime.running() == ["app"]
+    assert count(world) == 0
+
+
+def test_what_runs_is_not_ended_by_a_gate(world: World) -> None:
+    up(world)
+    gated(world, REFUSED)
+    assert world.runtime.running() == ["app"]
+    assert world.status.phase == "Running"

@@ -18,6 +18,19 @@ def exit_dir_of(conmon_pid: int) -> str:
     return facts.exit_dir if facts else ""
 
 
+def exit_dir_near(pid: int, conmon_pid: int) -> str:
+    """The same, of a container: its conmon, where its number is not known, is the parent of its process."""
+    return exit_dir_of(conmon_pid) or exit_dir_of(_parent(pid))
+
+
+def _parent(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
 def read_exit_file(exit_dir: str, container_id: str) -> int | None:
     """The exit code in a container's exit file, None when there is none (yet, or any more)."""
     try:

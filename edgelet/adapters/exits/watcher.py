@@ -58,7 +58,8 @@ Report = tuple[str, int | None, str]
 class _Watched:
     """A container under watch; descriptors are -1 once that process has ended, or was never known.
 
-    `before` = both had ended when the watch began: an ordinary exit, as far as one can tell.
+    `exit_dir` "" = its conmon could not be asked.  `before` = both had ended when the watch began: an ordinary
+    exit, as far as one can tell.
     `next_at` is the monotonic second at which the next step is due, 0 = none; `signals` are the
     ones an orphan is still to get.
     """
@@ -128,9 +129,10 @@ class ExitWatcher:
         with self._lock:
             if container_id in self._watched:
                 return
-            self._exit_dir = proc.exit_dir_of(conmon_pid) or self._exit_dir
+            exit_dir = proc.exit_dir_near(pid, conmon_pid)
+            self._exit_dir = exit_dir or self._exit_dir
             self._inotify.add(self._exit_dir)
-            watched = _Watched(container_id, self._exit_dir)
+            watched = _Watched(container_id, exit_dir)
             self._watched[container_id] = watched
             watched.conmon = self._open(watched, conmon_pid, proc.is_conmon(conmon_pid, container_id))
             watched.container = self._open(watched, pid, proc.is_inside(pid, container_id, conmon_pid))
@@ -207,7 +209,7 @@ class ExitWatcher:
 
     def _read_file(self, container_id: str) -> Report | None:
         watched = self._watched.get(container_id)
-        code = proc.read_exit_file(watched.exit_dir, container_id) if watched else None
+        code = proc.read_exit_file(watched.exit_dir or self._exit_dir, container_id) if watched else None
         if code is None:
             return None
         self._remove(container_id)
@@ -264,7 +266,7 @@ class ExitWatcher:
     def _bury(self, watched: _Watched) -> Report:
         """Write the exit file that nobody else will; one that Podman does not need goes with the container."""
         try:
-            proc.write_exit_file(watched.exit_dir, watched.container_id, ORPHAN_CODE)
+            proc.write_exit_file(watched.exit_dir or self._exit_dir, watched.container_id, ORPHAN_CODE)
         except StateError as error:
             log.error("%s", error)
         self._remove(watched.container_id)

@@ -75,11 +75,11 @@ class Api:
     def get(self, path: str, params: Mapping[str, str] | None = None, *, timeout: float = 20.0) -> Any:
         """GET, decoded JSON. Asked again once if the connection broke: reading twice harms nothing."""
         try:
-            return self._call("GET", path, params, None, timeout)
+            return _something(self._call("GET", path, params, None, timeout), path)
         except errors.Temporary as error:
             if isinstance(error, (errors.Unreachable, errors.TimedOut)) or not isinstance(error.__cause__, OSError):
                 raise
-            return self._call("GET", path, params, None, timeout)
+            return _something(self._call("GET", path, params, None, timeout), path)
 
     def post(
         self,
@@ -168,6 +168,13 @@ class Api:
             with self._lock:
                 if len(idle) < KEPT_CLIENTS:
                     idle.append(client)
+
+
+def _something(answer: Any, path: str) -> Any:
+    """An answer whose body was lost is none."""
+    if answer is None:
+        raise errors.Temporary(f"cannot GET {path}: Podman's answer is empty")
+    return answer
 
 
 class _Gate:

@@ -7,10 +7,10 @@ fixed at first sight.  Both are bounded by what Podman lists.
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import re
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -24,6 +24,7 @@ from ...model.observed import Bind, Image, ObservedContainer, ObservedPod, State
 from ...model.pod import Container, Pod, PodKey
 from ...ports import Clock
 from . import api, images, kernel_log, networks, seen, spec
+from .learnt import Learnt
 from .times import Times, lives
 
 log = logging.getLogger(__name__)
@@ -73,7 +74,7 @@ class Podman:
         self._network = network or networks.Network()
         self._warn = warn
         self._message = message
-        self._memory = _Memory(Times(clock))
+        self._memory = Learnt(Times(clock))
 
     def version(self) -> str:
         """Podman's version, "" until it has answered once."""
@@ -101,9 +102,9 @@ class Podman:
         body = spec.pod_body(pod, self._naming, attempt, self._network.name)
         if "Networks" in body:
             networks.ensure(self._api, self._network, self._naming.owner)
-        made = self._api.post("pods/create", body=body, timeout=CREATE_SECONDS, creating=True)
-        self._memory.own(made["Id"])
-        return seen.created_pod(self._api.get(f"pods/{made['Id']}/json"))
+        made = _id(self._api.post("pods/create", body=body, timeout=CREATE_SECONDS, creating=True))
+        self._memory.own(made)
+        return seen.created_pod(self._api.get(f"pods/{made}/json"))
 
     def remove_pod(self, pod_id: str) -> None:
         """See ports.Runtime."""
@@ -121,9 +122,9 @@ class Podman:
         body = spec.container_body(pod, container, instance, self._naming)
         for sentence in spec.dropped_limits(container, self._facts):
             self._warn(pod, sentence)
-        made = self._create(body)
-        self._memory.own(made["Id"])
-        return seen.created_container(made["Id"], container, restart_count, pod.grace, path, self._clock.time())
+        made = _id(self._create(body))
+        self._memory.own(made)
+        return seen.created_container(made, container, restart_count, pod.grace, path, self._clock.time())
 
     def _create(self, body: spec.Body) -> Any:
         """Create; a half-made container of that name, of which Podman itself knows nothing, is removed first."""
@@ -308,8 +309,21 @@ class Podman:
                     raise
                 log.info("removing once more: %s", error)
                 self._api.delete(path, params)
-        except errors.NotFound:
-            return
+        except errors.NotFound as error:
+            self._really_gone(path, error)
+
+    def _really_gone(self, path: str, error: errors.NotFound) -> None:
+        """What is believed gone is looked for once more: if it were there, nobody would look at it for a long time."""
+        kind, _, target = path.partition("/")
+        if self._api.get(f"{kind}/json", {"all": "true", "filters": json.dumps({"id": [target]})}):
+            raise errors.Temporary(f"{error}, but lists it") from error
+
+
+def _id(answer: Any) -> str:
+    """Of what was made; if Podman does not tell, it is found by the next list."""
+    if not isinstance(answer, dict) or "Id" not in answer:
+        raise errors.Temporary("cannot tell what was made: Podman's answer is empty")
+    return str(answer["Id"])
 
 
 def _row_key(row: seen.Answer) -> tuple[object, ...]:
@@ -335,64 +349,3 @@ def _make_log_dir(path: str) -> None:
         os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
     except OSError as error:
         raise errors.Temporary(f"cannot create the log directory {os.path.dirname(path)}: {error.strerror}") from error
-
-
-class _Memory:
-    """What was learnt of objects by id; forgets what is not listed any more."""
-
-    def __init__(self, times: Times) -> None:
-        self._times = times
-        self._lock = threading.Lock()
-        self._ours: set[str] = set()
-        self._containers: dict[str, tuple[tuple[object, ...], ObservedContainer]] = {}
-        self._addresses: dict[str, tuple[int, tuple[str, ...]]] = {}
-
-    def own(self, *ids: str) -> None:
-        with self._lock:
-            self._ours.update(ids)
-
-    def owns(self, target: str) -> bool:
-        with self._lock:
-            return target in self._ours
-
-    def keep(self, ids: set[str]) -> None:
-        """Forget all others, except what was created while the list was under way."""
-        with self._lock:
-            self._containers = {i: v for i, v in self._containers.items() if i in ids}
-            self._addresses = {i: v for i, v in self._addresses.items() if i in ids}
-            self._ours &= ids
-        self._times.keep(ids)
-
-    def recall(self, base: ObservedContainer, key: tuple[object, ...]) -> ObservedContainer | None:
-        with self._lock:
-            known = self._containers.get(base.id)
-        return known[1] if known is not None and known[0] == key else None
-
-    def remember(
-        self, what: ObservedContainer, more: seen.Details, key: tuple[object, ...] | None = None
-    ) -> ObservedContainer:
-        fixed = self._times.fix(what)
-        if key is None:
-            key = _inspect_key(what, more)
-        with self._lock:
-            self._containers[what.id] = (key, fixed)
-        return fixed
-
-    def addresses(self, infra_id: str, pid: int) -> tuple[str, ...] | None:
-        with self._lock:
-            known = self._addresses.get(infra_id)
-        return known[1] if known is not None and known[0] == pid else None
-
-    def set_addresses(self, infra_id: str, pid: int, found: tuple[str, ...]) -> None:
-        with self._lock:
-            self._addresses[infra_id] = (pid, found)
-
-
-GO_ZERO = -62135596800
-
-
-def _inspect_key(what: ObservedContainer, more: seen.Details) -> tuple[object, ...]:
-    """The `_row_key` that the next list will show if nothing changes: whole seconds."""
-    started = int(more.started_at) if more.started_at else GO_ZERO
-    ended = int(more.finished_at) if more.finished_at else GO_ZERO
-    return (what.state.value, more.pid, started, ended)

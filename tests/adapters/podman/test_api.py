@@ -149,7 +149,7 @@ def most_at_once(api: Api, server: Server, calls: int) -> int:
         time.sleep(0.03)
         with lock:
             inside[0] -= 1
-        return 200, None
+        return 200, {}
 
     server.answer = count
     threads = [threading.Thread(target=lambda: api.post("pods/create", body={}, creating=True)) for _ in range(calls)]

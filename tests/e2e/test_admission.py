@@ -1,0 +1,103 @@
+"""Pods that this node does not take, and pods that wait for others, on a real box."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import socket
+
+from tests.e2e.agent import Agent
+from tests.e2e.manifests import container, exec_probe, pod
+
+AFTER, TIMEOUT = "edgelet.io/after", "edgelet.io/after-timeout"
+
+
+def free_port() -> int:
+    """A port of the host's that nobody has, and that no outgoing connection is given."""
+    while True:
+        with contextlib.suppress(OSError), socket.create_server(("0.0.0.0", random.randrange(20000, 30000))) as found:
+            return int(found.getsockname()[1])
+
+
+def test_pain_187_188_a_host_port_that_another_pod_holds_names_it_and_is_given_when_it_is_free(agent: Agent) -> None:
+    port = free_port()
+    ported = container(ports=[{"containerPort": 80, "hostPort": port}])
+    agent.start().write(pod("first", ported))
+    agent.wait_ready("first")
+    agent.write(pod("second", ported))
+    agent.wait("the refusal", lambda: agent.phase("second") == "Failed")
+    status = agent.status("second")
+    assert status["reason"] == "NodePorts"
+    assert status["message"].startswith("Pod was rejected: Predicate NodePorts failed")
+    assert f"pod default/first-n1 holds host port TCP {port}" in status["message"]
+    assert f"TCP {port}" in agent.cli("get", "pods", "-o", "wide").stdout
+    (event,) = agent.events("second", "NodePorts")
+    assert event["type"] == "Warning"
+    assert not agent.of_pod("second")
+    agent.remove("first")
+    agent.wait_ready("second", seconds=60)
+    assert agent.restarts("second") == 0
+
+
+def test_a06_an_edit_of_a_pod_with_a_host_port_is_not_refused(agent: Agent) -> None:
+    port = free_port()
+    agent.start().write(pod("web", container("one", ports=[{"containerPort": port}]), hostNetwork=True))
+    agent.wait_ready("web")
+    agent.write(pod("web", container("two", ports=[{"containerPort": port}]), hostNetwork=True))
+    agent.wait("the new container", lambda: agent.running_id("web", "two"))
+    agent.wait_ready("web")
+
+
+def test_resources_that_do_not_fit_are_refused_and_taken_once_they_do(agent: Agent) -> None:
+    """More memory than any machine has, then an amount that it has."""
+    agent.start().write(pod("huge", container(resources={"requests": {"memory": "900Ti"}})))
+    agent.write(pod("small"))
+    agent.wait_ready("small")
+    agent.wait("the refusal", lambda: agent.status("huge").get("reason") == "OutOfmemory")
+    assert "Node didn't have enough resource: memory, requested: " in agent.status("huge")["message"]
+    agent.write(pod("huge", container(resources={"requests": {"memory": "1Mi"}})))
+    agent.wait_ready("huge")
+
+
+def test_more_pods_than_allowed_wait_for_a_place(agent: Agent) -> None:
+    for name in ("a", "b", "c"):
+        agent.write(pod(name))
+    agent.start("--max-pods=2")
+    agent.wait_ready("a", "b")
+    agent.wait("the refusal", lambda: agent.status("c").get("reason") == "OutOfpods")
+    agent.remove("a")
+    agent.wait_ready("b", "c")
+
+
+def test_a_pod_waits_at_boot_for_those_it_names_and_no_more_once_it_has_begun(agent: Agent) -> None:
+    slow = container("app", "sleep 3; touch /tmp/up; sleep 1000", readinessProbe=exec_probe("test", "-e", "/tmp/up"))
+    web = pod("a-web")
+    web["metadata"]["annotations"] = {AFTER: "db"}
+    agent.write(web)
+    agent.write(pod("db", slow))
+    agent.start()
+    agent.wait("the reason", lambda: "waits for pod db to be Ready" in agent.summary("a-web"))
+    agent.wait_ready("a-web", "db")
+    started = [agent.container(n)["state"]["running"]["startedAt"] for n in ("db", "a-web")]
+    assert started == sorted(started)
+    before = agent.running_id("a-web")
+    agent.remove("db")
+    agent.wait_gone("db")
+    agent.kill()
+    agent.start()
+    agent.wait_ready("a-web")
+    assert agent.running_id("a-web") == before
+
+
+def test_a_wait_ends_at_its_timeout_and_a_circle_is_named(agent: Agent) -> None:
+    notes = {"late": {AFTER: "never", TIMEOUT: "3s"}, "x": {AFTER: "y"}, "y": {AFTER: "x"}}
+    for name, said in notes.items():
+        made = pod(name)
+        made["metadata"]["annotations"] = said
+        agent.write(made)
+    agent.start()
+    agent.wait("the circle", lambda: agent.status("x").get("reason") == "DependencyCycle")
+    assert "default/x-n1 -> default/y-n1 -> default/x-n1" in agent.status("x")["message"]
+    agent.wait_ready("late")
+    agent.write(pod("y"))
+    agent.wait_ready("x", "y")
