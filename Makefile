@@ -10,7 +10,7 @@ VM    ?= bookworm
 export MALLOC_ARENA_MAX ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench saves chaos faults outages fuzz-api test-client mutants deb binary vm test-vm test-podman5 clean
+.PHONY: help setup run test check bench saves outages fuzz-api test-client chaos faults mutants deb binary vm test-vm test-podman5 clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,7 @@ fuzz-api: $(VENV)/.dev ## ten minutes of schemathesis (installed into build/) ov
 test-client: $(VENV)/.dev ## the official Python client against an agent (installs it: 100 MB)
 	$(PY) -m pip install -q 'kubernetes>=28'
 	nice -n 5 $(PY) -m pytest tests/e2e/test_python_client.py $(ARGS)
+
 chaos: $(VENV)/.dev ## half an hour of random trouble for pods, Podman and the agent; goes on where it ended after 40 minutes
 	@mkdir -p build
 	nice -n 5 tests/e2e/chaos --seconds $${EDGELET_CHAOS_SECONDS:-1800} --state build/chaos.state $(ARGS)
