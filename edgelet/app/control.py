@@ -93,7 +93,7 @@ class Control:
     def checks(self) -> Mapping[str, str]:
         """Health of the agent's own loops."""
         age = self._p.clock.monotonic() - self._p.beat()
-        return {"ping": "", "mainloop": f"no beat for {age:.0f} s" if age > STUCK else ""}
+        return {"ping": "", "syncloop": f"no beat for {age:.0f} s" if age > STUCK else ""}
 
 
 def _report(state: SourceState) -> SourceReport:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -156,7 +156,7 @@ def serving(
     execs: Any = None,
     secure: Secure | None = None,
     usages: Any = None,
-    objects: tuple[LocalObject, ...] = (),
+    objects: tuple[LocalObject, ...] | Callable[[], tuple[LocalObject, ...]] = (),
     store: StatusStore | None = None,
     read_only: ReadOnly | None = None,
 ) -> Iterator[Rig]:
@@ -183,7 +183,7 @@ def serving(
         "edge1",
         secure=secure,
         read_only=read_only,
-        objects=lambda: objects,
+        objects=objects if callable(objects) else lambda: objects,
     )
     rig = Rig(str(folder / "s.sock"), clock, store, events, control, services, takers)
     server = ApiServer(rig.socket, services)

@@ -23,14 +23,18 @@ VERSION = "edgelet.io/v1"
 
 
 class Health(Access):
-    """``/healthz``, ``/livez``, ``/readyz``, with ``?verbose`` as the kubelet answers it (8.2)."""
+    """``/healthz``, ``/livez``, ``/readyz``, all or one check (``/healthz/CHECK``), with ``?verbose`` (8.2)."""
 
     resource = "health"
 
-    async def get(self, name: str) -> None:
+    async def get(self, name: str, check: str | None = None) -> None:
         checks = dict(self.services.control.checks())
         if name == "readyz":
             checks.update(_ready_checks(self.services.control.report()))
+        if check is not None:
+            if check not in checks:
+                raise Refused(statuses.no_such_path())
+            checks = {check: checks[check]}
         good = not any(checks.values())
         if good and not params.flag(lambda _: self._verbose(), "verbose"):
             self.send_text("ok")

@@ -199,7 +199,7 @@ async def _drain(server: tornado.httpserver.HTTPServer, hub: Hub) -> None:
 def routes(services: Services, hub: Hub, door: doors.Door) -> list[tornado.routing.Rule]:
     """All paths. Kubelet paths and Kubernetes paths do not collide (design, section 5)."""
     table: list[_Route] = [
-        (r"/(?P<name>healthz|livez|readyz)", agent.Health),
+        (r"/(?P<name>healthz|livez|readyz)(?:/(?P<check>[a-z]+))?", agent.Health),
         (r"/version", agent.Version),
         (r"/api", discovery.Api),
         (_CORE, discovery.Core),

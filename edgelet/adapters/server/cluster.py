@@ -1,7 +1,7 @@
 """Nodes, namespaces, configmaps and secrets: what a cluster has and a box has one of, or few.
 
-Namespaces are those that pods are in; none has to be made.  The node has no journal: a watch of it
-tells what is there and then only bookmarks.
+Namespaces are those that pods are in; none has to be made.  None of these has a journal: a watch looks
+again every few seconds and tells what has changed.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import base64
 import uuid
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from ... import __version__
 from ...core import render_node
+from ...engine import journal
 from ...model.objects import LocalObject
 from . import objects, statuses, tables
 from .base import Refused
@@ -36,10 +37,22 @@ class Still(Feed):
         raise NotImplementedError
 
     def snapshot(self) -> tuple[int, Iterable[Json]]:
-        return self.services.store.list()[0], self.bodies()
+        bodies = list(self.bodies())
+        self._told = {body["metadata"]["uid"]: body for body in bodies}
+        return self.services.store.list()[0], bodies
+
+    look_seconds: ClassVar[float] = 5.0
+    _told: dict[str, Json] | None = None
+    _looked = 0.0
 
     def changes(self, version: int) -> list[Item]:
-        return []
+        """What is other than at the last look of this watch; no more than one look a second."""
+        now = self.services.clock.monotonic()
+        if self._told is not None and now - self._looked < 1.0:
+            return []
+        version, bodies = self.services.store.list()[0], list(self.bodies())
+        before, self._told, self._looked = self._told, {b["metadata"]["uid"]: b for b in bodies}, now
+        return list(_differences(before, self._told, version)) if before is not None else []
 
     async def get(self, namespace: str = "", name: str = "") -> None:
         if not name:
@@ -61,6 +74,23 @@ class Still(Feed):
         born = objects.timestamp(created)
         inside = {"namespace": namespace} if namespace else {}
         return {"name": name, **inside, "uid": unique, "resourceVersion": version, "creationTimestamp": born, **more}
+
+
+def _differences(before: dict[str, Json], now: dict[str, Json], version: int) -> Iterable[Item]:
+    """What makes one look out of the other; only the time of a look is no difference."""
+    for uid in before.keys() | now.keys():
+        old, new = before.get(uid), now.get(uid)
+        if new is None and old is not None:
+            yield Item(journal.ChangeKind.DELETED, version, old, old)
+        elif new is not None and (old is None or _lasting(old) != _lasting(new)):
+            yield Item(journal.ChangeKind.MODIFIED if old else journal.ChangeKind.ADDED, version, new, old)
+
+
+def _lasting(body: Json) -> Json:
+    meta = {name: value for name, value in body["metadata"].items() if name != "resourceVersion"}
+    status = body.get("status", {})
+    conditions = [{**c, "lastHeartbeatTime": None} for c in status.get("conditions", ())]
+    return {**body, "metadata": meta, "status": {**status, "conditions": conditions}}
 
 
 class Namespaces(Still):

@@ -239,6 +239,10 @@ def test_health_tells_of_the_loops_and_readiness_of_podman_too(rig: Rig) -> None
     assert b"[+]ping ok\n[+]syncloop ok\n[-]podman failed: no socket\nreadyz check failed\n" in answer
     verbose = raw(rig, b"GET /healthz?verbose HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     assert verbose.endswith(b"[+]ping ok\n[+]syncloop ok\nhealthz check passed\n")
+    rig.control.wrong["syncloop"] = "no beat for 90 s"
+    for check, code in (("ping", 200), ("syncloop", 500), ("nothing", 404)):
+        told = raw(rig, f"GET /healthz/{check} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        assert told.split()[1] == str(code).encode()
 
 
 def test_status_is_degraded_by_a_pod_a_source_or_podman(rig: Rig) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from edgelet.adapters.server import peers
+from edgelet.adapters.server.cluster import Still
 from edgelet.adapters.server.peers import Role, User
 from edgelet.cli.client import TABLE, ApiFailure
 from edgelet.core import desired
@@ -88,6 +90,41 @@ def test_they_cannot_be_written_or_found_where_they_are_not(rig: Rig) -> None:
     with pytest.raises(ApiFailure) as failure:
         rig.client.post("/api/v1/namespaces/default/secrets", {"kind": "Secret"})
     assert failure.value.code == 405
+
+
+def test_a_watch_tells_what_comes_changes_and_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Still, "look_seconds", 0.05)
+    have = list(OBJECTS[1:2])
+    with serving(tmp_path, objects=lambda: tuple(have)) as rig:
+        ticking = threading.Event()
+        threading.Thread(target=lambda: _tick(rig, ticking), daemon=True).start()
+        watch = rig.client.lines("/api/v1/secrets", {"watch": "1"})
+        first = next(watch)
+        assert (first["type"], first["object"]["metadata"]["name"]) == ("ADDED", "pull")
+        have.append(OBJECTS[2])
+        assert next(watch)["type"] == "ADDED"
+        have[1] = dataclasses.replace(OBJECTS[2], data={"k": b"new"})
+        changed = next(watch)
+        assert (changed["type"], changed["object"]["data"]) == ("MODIFIED", {"k": "bmV3"})
+        have.pop(0)
+        assert next(watch)["type"] == "DELETED"
+        ticking.set()
+
+
+def _tick(rig: Rig, end: threading.Event) -> None:
+    """Time goes on."""
+    while not end.wait(0.02):
+        rig.clock.advance(0.5)
+
+
+def test_a_watch_of_the_node_is_still_while_only_time_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Still, "look_seconds", 0.05)
+    with serving(tmp_path) as rig:
+        ticking = threading.Event()
+        threading.Thread(target=lambda: _tick(rig, ticking), daemon=True).start()
+        told = list(rig.client.lines("/api/v1/nodes", {"watch": "1", "timeoutSeconds": "2"}))
+        ticking.set()
+    assert [event["type"] for event in told] == ["ADDED"]
 
 
 def test_of_two_sources_the_stronger_ones_object_counts() -> None:
