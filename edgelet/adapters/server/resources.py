@@ -48,7 +48,7 @@ class Feed(Streaming):
 
     list_kind: ClassVar[str] = ""
     watching: ClassVar[int] = 0
-    look_seconds: ClassVar[float] = BOOKMARK_SECONDS
+    look_seconds: ClassVar[float] = 0.0  # 0 = a bookmark is all that is due without news
     table: ClassVar[Callable[..., Json]] = tables.pods
 
     def snapshot(self) -> tuple[int, Iterable[Json]]:
@@ -151,7 +151,7 @@ class _Watch:
             return False
         await handler.push()
         left = self._deadline - asyncio.get_running_loop().time()
-        if not await handler.pause(waiter, min(left, handler.look_seconds)):
+        if not await handler.pause(waiter, min(left, handler.look_seconds or BOOKMARK_SECONDS)):
             self._bookmark()
         return not handler.over and asyncio.get_running_loop().time() < self._deadline
 
