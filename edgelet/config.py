@@ -126,6 +126,9 @@ class Settings:
     kubeconfig: str = ""
     """Where the Kubernetes API server is and how to log in; "" = standalone."""
 
+    bootstrap_kubeconfig: str = ""
+    """Where to ask for a client certificate; the kubeconfig is then written by the agent. "" = it is there."""
+
     register_node: bool = True
     """Register the node at the API server; without kubeconfig this means nothing."""
 
@@ -307,6 +310,8 @@ def _contradictions(settings: Settings) -> Iterator[str]:
             f"the API socket {settings.socket} would be longer than the {values.SOCKET_PATH_MAX} bytes "
             "that the kernel takes: choose a shorter --run-dir, or give --socket"
         )
+    if settings.bootstrap_kubeconfig and not settings.kubeconfig:
+        yield "--bootstrap-kubeconfig needs --kubeconfig: the file that is to be written with the certificate"
     manifests, root = settings.static_pod_path, settings.root_dir
     if manifests and (manifests == root or manifests.startswith(root + os.sep + "pods" + os.sep)):
         yield f"the manifests in {manifests} cannot be in the agent's own root directory {root}: move one of them"

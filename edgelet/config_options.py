@@ -165,6 +165,14 @@ OPTIONS = (
     Option("strict", "strict", ("--strict",), values.boolean, "true", "refuse manifests with unknown fields"),
     Option("log_level", "logLevel", ("--log-level",), values.log_level, "info", "debug, info, warning or error"),
     Option("kubeconfig", "kubeconfig", ("--kubeconfig",), values.path, "PATH", "link to a Kubernetes API server"),
+    Option(
+        "bootstrap_kubeconfig",
+        "bootstrapKubeconfig",
+        ("--bootstrap-kubeconfig",),
+        values.path,
+        "PATH",
+        "asks there for the certificate of --kubeconfig",
+    ),
     Option("register_node", "registerNode", ("--register-node",), values.boolean, "true", "register at that server"),
     Option("node_labels", "nodeLabels", ("--node-labels",), values.labels, "K=V,...", "labels of the node there"),
     Option(

@@ -24,7 +24,7 @@ OWNERS = {
     "podman": ("adapters.podman",),
     "prometheus_client": ("adapters.metrics",),
     # In a child process only.
-    "cryptography": ("adapters.pki.make",),
+    "cryptography": ("adapters.pki.make", "adapters.apiserver.csr"),
     # The podman package's transport is a requests session, so its errors are requests'.
     "requests": ("adapters.url", "adapters.podman", "outgoing"),
     # What requests stands on: time limits and errors that requests does not name.

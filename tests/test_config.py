@@ -46,6 +46,7 @@ DEFAULTS = {
     "strict": False,
     "log_level": "info",
     "kubeconfig": "",
+    "bootstrap_kubeconfig": "",
     "register_node": True,
     "node_labels": (),
     "register_with_taints": (("edgelet.io/static-pods-only", "", "NoSchedule"),),

@@ -37,6 +37,7 @@ def build(agent: Agent) -> Mirror:
         node=base.node.name,
         register=settings.register_node,
         registration=registration,
+        bootstrap=settings.bootstrap_kubeconfig,
         state_dir=os.path.join(settings.root_dir, "mirror"),
         update_frequency=settings.node_status_update_frequency,
         report_frequency=settings.node_status_report_frequency,

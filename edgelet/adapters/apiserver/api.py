@@ -14,6 +14,7 @@ from .connection import METADATA_LIST, Connection, Reply
 
 Json = dict[str, Any]
 
+CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 NODES = "/api/v1/nodes"
 MERGE = "application/merge-patch+json"
@@ -93,6 +94,14 @@ class Api:
     def patch_pod_status(self, key: PodKey, uid: str, status: Json) -> Reply:
         """Strategic merge patch of the status; the uid is a guard (apiserver-facts, Pod status)."""
         return self._ask("PATCH", f"{_pod(key)}/status", {"metadata": {"uid": uid}, "status": status}, STRATEGIC)
+
+    def create_csr(self, body: Json) -> Reply:
+        """POST a request for a client certificate."""
+        return self._ask("POST", CSRS, body)
+
+    def csr(self, name: str) -> Reply:
+        """GET it."""
+        return self._ask("GET", f"{CSRS}/{quote(name, safe='')}")
 
     def create_event(self, namespace: str, body: Json) -> Reply:
         """POST one event."""

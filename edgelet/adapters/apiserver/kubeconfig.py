@@ -50,6 +50,11 @@ class Access:
     exec: Exec | None = None
 
     @property
+    def encoded_ca(self) -> str:
+        """The authorities as certificate-authority-data has them."""
+        return base64.b64encode(self.ca_data).decode()
+
+    @property
     def files(self) -> tuple[str, ...]:
         """The files that a connection is made with."""
         return tuple(f for f in (self.ca_file, self.cert_file, self.key_file) if f)

@@ -16,6 +16,7 @@ from ...model.pod import PodKey
 from ...ports import EventRef
 from . import api
 from .cache import RemotePods
+from .certificates import CertificateTask
 from .connection import Connection
 from .events import EventsTask
 from .network import NetworkWatch
@@ -106,6 +107,11 @@ class Mirror:
         self._list = ListTask(asked, self._state, self._cache, self._pods, self._watch)
         self._lease = LeaseTask(parts, asked, self._state)
         node = NodeTask(parts, asked, self._state)
+        self._boot = Connection(o.bootstrap, timeout, parts.clock.time) if o.bootstrap else None
+        self._certificate: CertificateTask | None = None
+        if self._boot is not None:
+            first = api.Api(self._boot, o.node, parts.clock, o.qps, o.burst, self._stopping.wait)
+            self._certificate = CertificateTask(o, parts.clock, first, asked, self._state)
         self._tasks: tuple[Task, ...] = (self._lease, node, self._list, self._pods, self._events)
         self._state.on_new = self._new_node
         self._network = NetworkWatch(self._network_changed, lambda: self._connection.server)
@@ -131,14 +137,16 @@ class Mirror:
         """End the threads, bounded; what was not told is told after the next start."""
         self._stopping.set()
         self._wake.set()
-        self._connection.cut()
+        for connection in filter(None, (self._connection, self._boot)):
+            connection.cut()
         for unsubscribe in self._unsubscribe:
             unsubscribe()
         if self._thread is not None:
             self._thread.join(STOP_SECONDS)
         self._network.stop()
         self._watch.stop()
-        self._connection.close()
+        for connection in filter(None, (self._connection, self._boot)):
+            connection.close()
 
     def report(self) -> LinkReport:
         """How the link is; from any thread."""
@@ -151,7 +159,7 @@ class Mirror:
             heartbeat=self._state.heartbeat,
             registered=bool(self._state.uid),
             pending=self._pods.pending + self._events.pending,
-            requests=self._connection.requests,
+            requests=self._requests,
             problems=self._problems.sentences(),
         )
 
@@ -203,7 +211,7 @@ class Mirror:
         if self._link.retry_at > now:
             return self._link.retry_at - now
         nearest = now + LONGEST_SLEEP
-        for task in self._tasks:
+        for task in self._possible():
             due = task.due(now)
             if due is not None and due <= now:
                 self._do(task, now)
@@ -211,8 +219,18 @@ class Mirror:
             nearest = min(nearest, due if due is not None else nearest)
         return nearest - now
 
+    def _possible(self) -> tuple[Task, ...]:
+        """The tasks, the most important first; without a certificate there is only one."""
+        if self._certificate is None:
+            return self._tasks
+        return (self._certificate,) if self._certificate.needed else (*self._tasks, self._certificate)
+
+    @property
+    def _requests(self) -> int:
+        return self._connection.requests + (self._boot.requests if self._boot else 0)
+
     def _do(self, task: Task, now: float) -> None:
-        asked = self._connection.requests
+        asked = self._requests
         try:
             task.run(now)
         except LinkError as error:
@@ -224,7 +242,7 @@ class Mirror:
             log.exception("the mirror's task %s has failed", task.name)
             self._failed(LinkError(f"the mirror's task {task.name} has failed, see the log"))
             return
-        if self._connection.requests > asked:
+        if self._requests > asked:
             self._worked()
 
     def _worked(self) -> None:

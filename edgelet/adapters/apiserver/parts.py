@@ -19,13 +19,17 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Settings of the link; durations in seconds. `register` False = an existing Node is used."""
+    """Settings of the link; durations in seconds. `register` False = an existing Node is used.
+
+    `bootstrap` is a kubeconfig that may only ask for a client certificate; "" = none.
+    """
 
     kubeconfig: str
     node: str
     register: bool
     registration: Registration
     state_dir: str
+    bootstrap: str = ""
     update_frequency: float = 10.0
     report_frequency: float = 300.0
     lease_duration: float = 40.0

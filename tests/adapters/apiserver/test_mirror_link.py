@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.adapters.apiserver.rig import NODE, Rig, pod, pressed, rig, running
+from tests.support.apiserver.identity import User
 from tests.support.certificates import Authority
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -371,3 +372,46 @@ def test_a_way_to_the_server_that_appears_is_news_and_a_pods_interface_is_not() 
         ["unshare", "--net", sys.executable, "-c", NETWORK], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def bootstrapped(tmp_path: Path) -> Iterator[Rig]:
+    """A box with a bootstrap token and no kubeconfig yet."""
+    with rig(tmp_path, begin=False) as box:
+        box.server.tokens["boot"] = User("system:bootstrap:x", frozenset({"system:bootstrappers"}))
+        box.options["bootstrap"] = str(box.server.write_kubeconfig("bootstrap", token="boot"))
+        box.options["kubeconfig"] = str(tmp_path / "made.kubeconfig")
+        yield box
+
+
+def test_a_certificate_is_asked_for_and_used(bootstrapped: Rig, tmp_path: Path) -> None:
+    bootstrapped.restart()
+    shown(bootstrapped)
+    made = tmp_path / "made.kubeconfig"
+    assert made.stat().st_mode & 0o077 == 0
+    assert "boot" not in made.read_text().replace("bootstrap", "")
+    assert bootstrapped.server.requests.count("create", "certificatesigningrequests") == 1
+
+
+def test_a_request_that_waits_for_a_person_says_what_to_do(bootstrapped: Rig) -> None:
+    bootstrapped.server.signer.automatic = False
+    bootstrapped.restart()
+    bootstrapped.wait("the hint", lambda: bootstrapped.mirror.report().problems)
+    (hint,) = bootstrapped.mirror.report().problems
+    assert "kubectl certificate approve node-csr-" in hint
+    bootstrapped.server.signer.approve(hint.rpartition(" ")[2])
+    shown(bootstrapped)
+    assert bootstrapped.mirror.report().problems == ()
+
+
+def test_a_certificate_is_renewed_before_it_ends(bootstrapped: Rig, tmp_path: Path) -> None:
+    bootstrapped.restart()
+    shown(bootstrapped)
+    life = tmp_path / "mirror" / "client.json"
+    first = (tmp_path / "mirror" / "client.pem").read_bytes()
+    begin, end = json.loads(life.read_text())
+    life.write_text(json.dumps([begin - 20 * (end - begin), time.time() + 60]))  # as if its life were nearly over
+    bootstrapped.restart()
+    bootstrapped.wait("another one", lambda: (tmp_path / "mirror" / "client.pem").read_bytes() != first)
+    bootstrapped.put(pod("later"))
+    bootstrapped.wait("the mirror to work", lambda: bootstrapped.told("later-n1"))
