@@ -104,11 +104,18 @@ class Repairs(Protocol):
         ...
 
 
+VolumeFiles = Mapping[str, Mapping[str, tuple[bytes, int]]]
+NO_FILES: VolumeFiles = {}
+
+
 class Volumes(Protocol):
     """Volumes on the host: directories, tmpfs mounts, hostPath checks."""
 
-    def binds(self, pod: Pod, container: Container) -> tuple[Bind, ...]:
-        """Set up what `container` mounts (idempotent) and resolve it. Raises VolumeError."""
+    def binds(self, pod: Pod, container: Container, files: VolumeFiles = NO_FILES) -> tuple[Bind, ...]:
+        """Set up what `container` mounts (idempotent) and resolve it. Raises VolumeError.
+
+        `files` is what volumes of files hold, by volume: path -> content and mode.
+        """
         ...
 
     def message_file(self, pod: Pod, container: Container, restart_count: int) -> Bind:

@@ -434,7 +434,7 @@ class FakeVolumes:
         self.fail_with: errors.VolumeError | None = None
         self.remove_fails: errors.StateError | None = None
 
-    def binds(self, pod: Pod, container: Container) -> tuple[Bind, ...]:
+    def binds(self, pod: Pod, container: Container, files: ports.VolumeFiles = ports.NO_FILES) -> tuple[Bind, ...]:
         """See ports.Volumes."""
         if self.fail_with is not None:
             raise self.fail_with

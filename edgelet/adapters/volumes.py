@@ -13,19 +13,25 @@ import os
 import shutil
 import stat
 import subprocess
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 
 from .. import errors
 from ..core import hosts
 from ..model.layout import Layout
 from ..model.observed import Bind
 from ..model.pod import Container, EmptyDir, HostPath, Pod, Volume, VolumeMount
+from ..model.references import Files
+from ..ports import NO_FILES, VolumeFiles
 
 log = logging.getLogger(__name__)
 
 DIRECTORY_FLAGS = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 MOUNT_SECONDS = 30
 HOSTS = "/etc/hosts"
+SECRETS_SIZE = 32 * 2**20
+"""Bytes that a volume of Secrets may take; the API allows 1 MiB per Secret."""
+Contents = Mapping[str, tuple[bytes, int]]
 
 
 class HostVolumes:
@@ -35,9 +41,9 @@ class HostVolumes:
         self._layout = layout
         self._memory = memory or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
-    def binds(self, pod: Pod, container: Container) -> tuple[Bind, ...]:
+    def binds(self, pod: Pod, container: Container, files: VolumeFiles = NO_FILES) -> tuple[Bind, ...]:
         """See ports.Volumes."""
-        return tuple(self._bind(pod, container, i, m) for i, m in enumerate(container.mounts))
+        return tuple(self._bind(pod, container, i, m, files) for i, m in enumerate(container.mounts))
 
     def message_file(self, pod: Pod, container: Container, restart_count: int) -> Bind:
         """See ports.Volumes. The file is another one each time: a container that still ends may hold the old one."""
@@ -99,25 +105,38 @@ class HostVolumes:
 
     # ---- inside -----------------------------------------------------------------------------
 
-    def _bind(self, pod: Pod, container: Container, index: int, mount: VolumeMount) -> Bind:
+    def _bind(self, pod: Pod, container: Container, index: int, mount: VolumeMount, files: VolumeFiles) -> Bind:
         volume = next((v for v in pod.volumes if v.name == mount.volume), None)
         if volume is None:
             raise errors.VolumeError(f"cannot mount {mount.volume}: pod {pod.key} has no such volume")
-        source, kind = self._source(pod, volume)
+        source, kind = self._source(pod, volume, files.get(volume.name, {}))
         if mount.sub_path and kind == "dir":
             target = os.path.join(
                 self._layout.pod_dir(pod.uid), "volume-subpaths", volume.name, container.name, str(index)
             )
             source, kind = _sub_path(source, mount.sub_path, target)
-        return Bind(source, mount.mount_path, mount.read_only, mount.propagation, kind)
+        read_only = mount.read_only or isinstance(volume.source, Files)  # by nature (5.4.1)
+        return Bind(source, mount.mount_path, read_only, mount.propagation, kind)
 
-    def _source(self, pod: Pod, volume: Volume) -> tuple[str, str]:
+    def _source(self, pod: Pod, volume: Volume, files: Contents) -> tuple[str, str]:
         try:
             if isinstance(volume.source, HostPath):
                 return _host_path(volume.source)
+            if isinstance(volume.source, Files):
+                return self._files(pod, volume.name, volume.source, files), "dir"
             return self._empty_dir(pod, volume.name, volume.source), "dir"
         except OSError as error:
             raise errors.VolumeError(f"cannot set up volume {volume.name}: {error}") from error
+
+    def _files(self, pod: Pod, name: str, source: Files, files: Contents) -> str:
+        """A directory with these files; what is secret lies in memory, and nobody but root reaches it from outside."""
+        path = self._layout.files_dir(pod.uid, name)
+        os.makedirs(path, exist_ok=True)
+        os.chmod(self._layout.pod_dir(pod.uid), 0o750)
+        if source.secret and not os.path.ismount(path):
+            _mount_tmpfs(path, SECRETS_SIZE, "0755")
+        _write_tree(path, files)
+        return path
 
     def _empty_dir(self, pod: Pod, name: str, source: EmptyDir) -> str:
         path = self._layout.empty_dir(pod.uid, name)
@@ -164,8 +183,8 @@ def _tmpfs_size(pod: Pod, source: EmptyDir, machine: int) -> int:
     return min(bounds)
 
 
-def _mount_tmpfs(path: str, size: int) -> None:
-    options = f"size={size},mode=0777"
+def _mount_tmpfs(path: str, size: int, mode: str = "0777") -> None:
+    options = f"size={size},mode={mode}"
     if _kernel() >= (6, 4):
         options += ",noswap"
     _run("mount", "-t", "tmpfs", "-o", options, "tmpfs", path)
@@ -174,6 +193,56 @@ def _mount_tmpfs(path: str, size: int) -> None:
 def _kernel() -> tuple[int, ...]:
     parts = os.uname().release.split("-")[0].split(".")[:2]
     return tuple(int(p) for p in parts if p.isdigit())
+
+
+# ---- files ----------------------------------------------------------------------------------
+
+
+def _write_tree(path: str, files: Contents) -> None:
+    """All files at once: a new directory, and one link that is turned to it; unchanged ones are left alone."""
+    data = os.path.join(path, "..data")
+    old = os.path.realpath(data)
+    if os.path.isdir(data) and _tree(old) == dict(files):
+        return
+    new = tempfile.mkdtemp(prefix="..", dir=path)
+    os.chmod(new, 0o755)
+    for name, (content, mode) in files.items():
+        place = os.path.join(new, name)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        with open(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(content)
+            os.fchmod(file.fileno(), mode)
+    _turn(os.path.basename(new), data)
+    tops = {name.split("/")[0] for name in files}
+    for name in os.listdir(path):
+        if not name.startswith("..") and name not in tops:
+            os.unlink(os.path.join(path, name))
+    for name in tops:
+        if not os.path.islink(os.path.join(path, name)):
+            os.symlink(f"..data/{name}", os.path.join(path, name))
+    if old != data:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _turn(target: str, link: str) -> None:
+    """Make a link lead to another place, in one step."""
+    beside = f"{link}_tmp"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(beside)
+    os.symlink(target, beside)
+    os.rename(beside, link)
+
+
+def _tree(path: str) -> dict[str, tuple[bytes, int]]:
+    """The files below a directory, as they were written."""
+    found = {}
+    for directory, _, names in os.walk(path):
+        for name in names:
+            place = os.path.join(directory, name)
+            with open(place, "rb") as file:
+                mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+                found[os.path.relpath(place, path)] = (file.read(), mode)
+    return found
 
 
 # ---- hostPath -------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from ..adapters.logs import removal
 from ..adapters.volumes import HostVolumes
 from ..model.observed import Bind
 from ..model.pod import Container, Pod
+from ..ports import NO_FILES, VolumeFiles
 
 
 class PodData:
@@ -15,9 +16,9 @@ class PodData:
         self._volumes = volumes
         self._pod_logs_dir = pod_logs_dir
 
-    def binds(self, pod: Pod, container: Container) -> tuple[Bind, ...]:
+    def binds(self, pod: Pod, container: Container, files: VolumeFiles = NO_FILES) -> tuple[Bind, ...]:
         """See ports.Volumes."""
-        return self._volumes.binds(pod, container)
+        return self._volumes.binds(pod, container, files)
 
     def message_file(self, pod: Pod, container: Container, restart_count: int) -> Bind:
         """See ports.Volumes."""

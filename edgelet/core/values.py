@@ -15,11 +15,13 @@ from .. import errors
 from ..model import quantity
 from ..model.objects import LocalObject
 from ..model.pod import Container, EnvVar, Pod
-from ..model.references import EnvFrom, FieldRef, KeyRef, ResourceRef
+from ..model.references import EnvFrom, FieldRef, Files, KeyRef, ObjectFiles, ResourceRef, ValueFile
 
 _NAME = re.compile(r"[ -<>-~]+")
 _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
 
+Contents = Mapping[str, tuple[bytes, int]]
+"""Files by their path in a volume: content and mode."""
 Objects = Mapping[tuple[str, str, str], LocalObject]
 
 
@@ -50,6 +52,44 @@ def environment(pod: Pod, container: Container, around: Around) -> tuple[EnvVar,
         if value is not None:
             found.append(EnvVar(var.name, _literal(value)))
     return tuple(found)
+
+
+def contents(pod: Pod, files: Files, around: Around) -> Contents:
+    """The files of a volume: path -> content and mode. Raises errors.ReferenceMissing."""
+    made: dict[str, tuple[bytes, int]] = {}
+    for source in files.sources:
+        if isinstance(source, ValueFile):
+            made[source.path] = _value_of(pod, source, around).encode(), _mode(source.mode, files)
+            continue
+        data = _data(pod, source.kind, source.name, source.optional, around)
+        for key, path, mode in _keys(pod, source, data or {}, missing=data is None):
+            made[path] = (data or {})[key], _mode(mode, files)
+    return made
+
+
+def _value_of(pod: Pod, file: ValueFile, around: Around) -> str:
+    if isinstance(file.source, FieldRef):
+        return field_value(pod, file.source.path, around)
+    return amount(pod, file.source, pod.containers[0].name, around)
+
+
+def _mode(own: int | None, files: Files) -> int:
+    return files.mode if own is None else own
+
+
+def _keys(
+    pod: Pod, source: ObjectFiles, data: Mapping[str, bytes], missing: bool
+) -> Iterator[tuple[str, str, int | None]]:
+    """The keys that become files, their paths and modes."""
+    if not source.items:
+        yield from ((key, key, None) for key in sorted(data))
+    for item in () if missing else source.items:
+        if item.key in data:
+            yield item.key, item.path, item.mode
+        elif not source.optional:
+            raise errors.ReferenceMissing(
+                f"couldn't find key {item.key} in {source.kind} {pod.namespace}/{source.name}"
+            )
 
 
 def _literal(value: str) -> str:

@@ -20,6 +20,7 @@ from ..model.actions import Action, Verb
 from ..model.hooks import HookKind, HookState
 from ..model.observed import Bind, ObservedContainer, ObservedPod
 from ..model.pod import Container, HookHandler, Pod
+from ..model.references import Files
 from ..model.status import Waiting
 from . import observer, puller, targets
 from .local import Local
@@ -101,7 +102,7 @@ class Executor:
         if pod is None:
             return local
         for container in pod.all_containers:
-            self._t.volumes.binds(pod, container)
+            self._t.volumes.binds(pod, container, self._files(pod, container))
         if action.number:
             self._event(local, "Normal", "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
         made = self._t.runtime.create_pod(pod, action.number)
@@ -159,9 +160,23 @@ class Executor:
             return container
         return replace(container, env=values.environment(pod, container, self._t.around(ips)), env_from=())
 
+    def _files(self, pod: Pod, container: Container) -> ports.VolumeFiles:
+        """What the volumes hold that `container` mounts and that are made of files. Raises VolumeError."""
+        mounted = {m.volume for m in container.mounts}
+        wanted = [(v.name, v.source) for v in pod.volumes if v.name in mounted and isinstance(v.source, Files)]
+        if not wanted:
+            return ports.NO_FILES
+        around, made = self._t.around(()), {}
+        for name, source in wanted:
+            try:
+                made[name] = values.contents(pod, source, around)
+            except errors.ReferenceMissing as error:
+                raise errors.VolumeError(f'MountVolume.SetUp failed for volume "{name}" : {error}') from error
+        return made
+
     def _binds(self, pod: Pod, container: Container, number: int, ips: tuple[str, ...]) -> tuple[Bind, ...]:
         """What an instance mounts; a volume at a path takes the place of our own file. Raises VolumeError."""
-        binds = self._t.volumes.binds(pod, container)
+        binds = self._t.volumes.binds(pod, container, self._files(pod, container))
         taken = {os.path.normpath(b.target) for b in binds}
         path = container.termination_message_path
         if path and os.path.normpath(path) not in taken:

@@ -200,10 +200,35 @@ def _http_get(data: Data) -> pods.HttpGet:
     )
 
 
+def _files(data: Data) -> refs.Files | None:
+    """The source of a volume of files, None for other volumes."""
+    for kind in ("configMap", "secret", "downwardAPI", "projected"):
+        if kind in data:
+            source = data[kind]
+            parts: Iterable[Data] = source.get("sources", ()) if kind == "projected" else ({kind: source},)
+            return refs.Files(tuple(f for part in parts for f in _projected(part)), source["defaultMode"])
+    return None
+
+
+def _projected(data: Data) -> Iterable[refs.ObjectFiles | refs.ValueFile]:
+    for name, kind in (("configMap", "ConfigMap"), ("secret", "Secret")):
+        if name in data:
+            source = data[name]
+            items = tuple(refs.KeyFile(i["key"], i["path"], i.get("mode")) for i in source.get("items", ()))
+            called = source.get("secretName") or source.get("name", "")
+            yield refs.ObjectFiles(kind, called, items, source.get("optional", False))
+    for item in data.get("downwardAPI", {}).get("items", ()):
+        value = _source(item)
+        if isinstance(value, refs.FieldRef | refs.ResourceRef):
+            yield refs.ValueFile(item["path"], value, item.get("mode"))
+
+
 def _volumes(volumes: Iterable[Data]) -> Iterable[pods.Volume]:
     for data in volumes:
         if "hostPath" in data:
             yield pods.Volume(data["name"], pods.HostPath(data["hostPath"]["path"], data["hostPath"]["type"]))
+        elif (files := _files(data)) is not None:
+            yield pods.Volume(data["name"], files)
         else:
             empty = data.get("emptyDir", {})
             size = quantity.whole(empty["sizeLimit"]) if "sizeLimit" in empty else None

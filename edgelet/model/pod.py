@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .references import EnvFrom, EnvSource, KeyRef
+from .references import EnvFrom, EnvSource, Files, KeyRef, ObjectFiles
 
 
 class PodKey(NamedTuple):
@@ -215,7 +215,7 @@ class Volume:
     """A named volume of the pod."""
 
     name: str
-    source: EmptyDir | HostPath
+    source: EmptyDir | HostPath | Files
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +279,10 @@ class Pod:
     @property
     def refers(self) -> bool:
         """Whether it uses ConfigMaps or Secrets."""
-        return any(c.env_from or any(isinstance(v.source, KeyRef) for v in c.env) for c in self.all_containers)
+        files = [s for v in self.volumes if isinstance(v.source, Files) for s in v.source.sources]
+        return any(isinstance(s, ObjectFiles) for s in files) or any(
+            c.env_from or any(isinstance(v.source, KeyRef) for v in c.env) for c in self.all_containers
+        )
 
     def is_sidecar(self, container: Container) -> bool:
         """Whether it is an init container with restartPolicy Always: it goes on beside the regular ones."""

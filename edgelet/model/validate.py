@@ -22,6 +22,7 @@ _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 # It becomes the name of a directory, so it must be no path.
 _UID = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?")
+_VOLUME_FIELD = re.compile(r"metadata\.(name|namespace|uid|(labels|annotations)(\['[^']+'\])?)")
 _VOLUME_KEYS = frozenset(["name"])
 
 
@@ -30,7 +31,7 @@ def pod(data: Data, name: str, report: Report) -> None:
     _metadata(data["metadata"], name, report)
     spec = data["spec"]
     _spec(spec, report)
-    _volumes(spec.get("volumes", ()), report)
+    _volumes(spec.get("volumes", ()), spec, report)
     containers.check_all(spec, report)
 
 
@@ -132,7 +133,7 @@ def _aliases(spec: Data, report: Report) -> None:
                 report.error(("spec", "hostAliases", index, "hostnames", at), f"{host[:80]!r} is no host name")
 
 
-def _volumes(volumes: Any, report: Report) -> None:
+def _volumes(volumes: Any, spec: Data, report: Report) -> None:
     seen: set[str] = set()
     for index, volume in enumerate(volumes):
         path: Path = ("spec", "volumes", index)
@@ -145,6 +146,24 @@ def _volumes(volumes: Any, report: Report) -> None:
             report.error(path, f"a volume has one source, this one has {' and '.join(kinds)}")
         if "hostPath" in volume:
             _host_path(volume["hostPath"], (*path, "hostPath", "path"), report)
+        for kind in ("configMap", "secret", "downwardAPI"):
+            _files(volume.get(kind, {}), (*path, kind), spec, report)
+        for at, part in enumerate(volume.get("projected", {}).get("sources", ())):
+            for kind, source in part.items():
+                _files(source, (*path, "projected", "sources", at, kind), spec, report)
+
+
+def _files(source: Data, path: Path, spec: Data, report: Report) -> None:
+    """Files lie in the volume, and the fields among them are those that do not change."""
+    for index, item in enumerate(source.get("items", ())):
+        here = (*path, "items", index)
+        where = item.get("path", "")
+        if where.startswith("/") or ".." in where.split("/") or where.startswith(".."):
+            report.error((*here, "path"), f"{where[:80]!r} must lie in the volume")
+        field = item.get("fieldRef", {}).get("fieldPath", "")
+        if field and not _VOLUME_FIELD.fullmatch(field):
+            report.error((*here, "fieldRef", "fieldPath"), f"{field[:80]!r} is no field that a file can hold")
+        containers.resource_ref(item.get("resourceFieldRef"), (*here, "resourceFieldRef"), spec, report)
 
 
 def _host_path(source: Data, path: Path, report: Report) -> None:

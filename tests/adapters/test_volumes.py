@@ -7,6 +7,7 @@ import socket
 import stat
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ import pytest
 from edgelet import errors
 from edgelet.adapters.volumes import HostVolumes
 from edgelet.model.layout import Layout
-from edgelet.model.pod import Container, EmptyDir, HostPath, Pod, Resources, Volume, VolumeMount
+from edgelet.model.pod import Container, EmptyDir, HostAlias, HostPath, Pod, Resources, Volume, VolumeMount
+from edgelet.model.references import Files, ObjectFiles
 
 needs_mount = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 
@@ -31,7 +33,7 @@ def _mounts(below: str) -> list[str]:
     return [p for p in points if p.startswith(below)]
 
 
-def pod(source: EmptyDir | HostPath, *mounts: VolumeMount, limit: int | None = None) -> Pod:
+def pod(source: EmptyDir | HostPath | Files, *mounts: VolumeMount, limit: int | None = None) -> Pod:
     container = Container(
         "c", "demo", mounts=mounts or (VolumeMount("v", "/v"),), resources=Resources(memory_limit=limit)
     )
@@ -293,3 +295,75 @@ def test_a_message_file_that_cannot_be_made_is_a_fault_of_the_configuration(layo
     with pytest.raises(errors.VolumeError, match="termination message file of container c") as caught:
         HostVolumes(layout).message_file(made, made.containers[0], 0)
     assert caught.value.reason == "CreateContainerConfigError"
+
+
+# ---- files ----
+
+LOOK = Files((ObjectFiles("ConfigMap", "look"),))
+
+
+def written(layout: Layout, made: Pod, files: dict[str, tuple[bytes, int]]) -> Path:
+    """The directory of volume `v` with these files."""
+    (found,) = HostVolumes(layout).binds(made, made.containers[0], {"v": files})
+    assert found.read_only
+    return Path(found.source)
+
+
+def test_files_are_written_with_their_modes_and_turned_all_at_once(layout: Layout) -> None:
+    made = pod(LOOK)
+    place = written(layout, made, {"a": (b"1", 0o644), "in/b": (b"2", 0o600), "old": (b"3", 0o644)})
+    assert sorted(p.name for p in place.iterdir() if not p.name.startswith("..")) == ["a", "in", "old"]
+    assert (place / "in" / "b").read_bytes() == b"2"
+    assert stat.S_IMODE((place / "in" / "b").stat().st_mode) == 0o600
+    first = os.readlink(place / "..data")
+    assert written(layout, made, {"a": (b"1", 0o644), "in/b": (b"2", 0o600), "old": (b"3", 0o644)}) == place
+    assert os.readlink(place / "..data") == first  # nothing has changed, nothing is written
+    written(layout, made, {"a": (b"4", 0o644), "c": (b"5", 0o644)})
+    assert (place / "a").read_bytes() == b"4"
+    assert sorted(p.name for p in place.iterdir() if not p.name.startswith("..")) == ["a", "c"]
+    assert os.readlink(place / "..data") != first
+    assert not (place / first).exists()
+    assert stat.S_IMODE(os.stat(layout.pod_dir("uid-1")).st_mode) == 0o750
+
+
+def test_a_volume_without_files_is_an_empty_directory(layout: Layout) -> None:
+    place = written(layout, pod(LOOK), {})
+    assert [p.name for p in place.iterdir() if not p.name.startswith("..")] == []
+
+
+def test_one_file_can_be_mounted_by_its_sub_path(layout: Layout) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+    made = pod(LOOK, VolumeMount("v", "/one", sub_path="a"))
+    (found,) = HostVolumes(layout).binds(made, made.containers[0], {"v": {"a": (b"1", 0o644)}})
+    assert (found.kind, found.read_only, Path(found.source).read_bytes()) == ("file", True, b"1")
+
+
+@needs_mount
+def test_secrets_lie_in_memory(layout: Layout) -> None:
+    made = pod(Files((ObjectFiles("Secret", "login"),)))
+    place = written(layout, made, {"pw": (b"x", 0o400)})
+    assert os.path.ismount(place)
+    assert written(layout, made, {"pw": (b"y", 0o400)}) == place
+    assert (place / "pw").read_bytes() == b"y"
+    HostVolumes(layout).remove("uid-1")
+    assert not place.exists()
+
+
+def test_a29_the_hosts_file_is_one_file_for_good(layout: Layout) -> None:
+    made = replace(pod(EmptyDir()), host_aliases=(HostAlias("10.0.0.1", ("db",)),))
+    volumes = HostVolumes(layout)
+    found = volumes.hosts_file(made, ("10.88.0.2",))
+    assert (found.target, found.kind, found.read_only) == ("/etc/hosts", "file", False)
+    inode = os.stat(found.source).st_ino
+    assert Path(found.source).read_text().endswith("\n# Entries added by HostAliases.\n10.0.0.1\tdb\n")
+    assert volumes.hosts_file(made, ("10.88.0.3",)).source == found.source
+    assert "10.88.0.3\tp-n\n" in Path(found.source).read_text()
+    assert os.stat(found.source).st_ino == inode  # it is mounted in containers that run
+    assert stat.S_IMODE(os.stat(found.source).st_mode) == 0o644
+
+
+def test_the_hosts_file_of_a_host_network_pod_is_the_nodes(layout: Layout) -> None:
+    found = HostVolumes(layout).hosts_file(replace(pod(EmptyDir()), host_network=True), ("192.0.2.1",))
+    own = Path("/etc/hosts").read_text()
+    assert Path(found.source).read_text() == f"# Kubernetes-managed hosts file (host network).\n{own}"

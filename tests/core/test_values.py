@@ -12,7 +12,16 @@ from edgelet.core import expand, hosts, values
 from edgelet.core.values import Around
 from edgelet.model.objects import LocalObject
 from edgelet.model.pod import EnvVar, HostAlias, Pod
-from edgelet.model.references import EnvFrom, FieldRef, KeyRef, ResourceRef
+from edgelet.model.references import (
+    EnvFrom,
+    FieldRef,
+    Files,
+    KeyFile,
+    KeyRef,
+    ObjectFiles,
+    ResourceRef,
+    ValueFile,
+)
 from tests.core.scenes import APP, SIDE, pod
 
 SPEC = {
@@ -160,3 +169,38 @@ def test_a29_the_hosts_file_of_a_pod_on_the_nodes_network() -> None:
         "# Kubernetes-managed hosts file (host network).\n1.2.3.4 node\n"
         "\n# Entries added by HostAliases.\n10.1.1.1\tdb\tdb.local\n10.1.1.2\tx\n"
     )
+
+
+def test_a_volume_of_files() -> None:
+    look, login = (
+        ObjectFiles("ConfigMap", "look"),
+        ObjectFiles("Secret", "login", (KeyFile("password", "in/pw", 0o400),)),
+    )
+    name = ValueFile("name", FieldRef("metadata.name"))
+    cpu = ValueFile("cpu", ResourceRef("limits.cpu"), 0o600)
+    assert values.contents(POD, Files((look, login, name, cpu), 0o640), AROUND) == {
+        "colour": (b"red $(A)", 0o640),
+        "a=b": (b"x", 0o640),
+        "size": (b"9", 0o640),
+        "in/pw": (b"s\xff", 0o400),
+        "name": (b"web-node", 0o640),
+        "cpu": (b"2", 0o600),
+    }
+    assert Files((look, login)).secret
+    assert not Files((look, name)).secret
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (ObjectFiles("ConfigMap", "none"), 'configmap "none" not found'),
+        (ObjectFiles("Secret", "login", (KeyFile("x", "x"),)), "couldn't find key x in Secret default/login"),
+    ],
+)
+def test_files_that_are_missing_are_told_unless_they_are_optional(source: ObjectFiles, message: str) -> None:
+    with pytest.raises(errors.ReferenceMissing) as caught:
+        values.contents(POD, Files((source,)), AROUND)
+    assert str(caught.value) == message
+    assert values.contents(POD, Files((replace(source, optional=True),)), AROUND) == {}
+    gone = ObjectFiles("ConfigMap", "none", (KeyFile("x", "x"),), optional=True)
+    assert values.contents(POD, Files((gone,)), AROUND) == {}

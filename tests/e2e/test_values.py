@@ -124,3 +124,65 @@ def test_a_missing_config_map_is_told_and_the_pod_starts_when_it_comes(agent: Ag
     agent.write(config_map("late", colour="blue"))
     agent.wait_ready("need")
     assert environment(agent, "need")["COLOUR"] == "blue"
+
+
+def test_files_from_config_maps_secrets_and_the_pod(agent: Agent) -> None:
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "login"},
+        "stringData": {"password": "hunter2"},
+    }
+    volumes: list[Json] = [
+        {"name": "cm", "configMap": {"name": "look"}},
+        {"name": "secret", "secret": {"secretName": "login", "defaultMode": 0o400}},
+        {
+            "name": "all",
+            "projected": {
+                "sources": [
+                    {"configMap": {"name": "look", "items": [{"key": "colour", "path": "etc/colour", "mode": 0o600}]}},
+                    {"downwardAPI": {"items": [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}},
+                    {"downwardAPI": {"items": [{"path": "mem", "resourceFieldRef": {"resource": "limits.memory"}}]}},
+                ]
+            },
+        },
+    ]
+    mounts = [mount(v["name"], f"/{v['name']}") for v in volumes]
+    mounts.append(mount("cm", "/one", subPath="colour"))
+    app = container(volumeMounts=mounts, resources={"limits": {"memory": "64Mi"}})
+    first = config_map("look", colour="red", size="9")
+    agent.start().write(first, secret, pod("files", app, labels={"b": "2", "a": "1"}, volumes=volumes), name="files")
+    agent.wait_ready("files")
+    assert agent.inside("files", "ls", "/cm").split() == ["colour", "size"]
+    assert agent.inside("files", "cat", "/cm/colour", "/one", "/all/etc/colour") == "redredred"
+    assert agent.inside("files", "cat", "/all/labels", "/all/mem") == f'a="1"\nb="2"{64 * 2**20}'
+    assert agent.inside(
+        "files", "stat", "-L", "-c", "%a", "/secret/password", "/all/etc/colour", "/cm/size"
+    ).split() == [
+        "400",
+        "600",
+        "644",
+    ]
+    assert agent.inside("files", "cat", "/secret/password") == "hunter2"
+    assert "tmpfs" in agent.inside("files", "sh", "-c", "grep ' /secret ' /proc/mounts")
+    assert "ok" not in agent.inside("files", "sh", "-c", "echo x > /cm/colour && echo ok || true")
+    agent.write(config_map("look", colour="blue", size="9"), secret,
+                pod("files", app, labels={"b": "2", "a": "1"}, volumes=volumes), name="files")  # fmt: skip
+    before = agent.running_id("files")
+    known = "/api/v1/namespaces/default/configmaps/look"
+    agent.wait("the new ConfigMap", lambda: agent.get(known)["data"]["colour"] == "blue")
+    agent.podman("kill", before)
+    agent.wait("another instance", lambda: agent.running_id("files") not in ("", before))
+    assert agent.inside("files", "cat", "/cm/colour") == "blue"
+
+
+def test_a_pod_that_lacks_a_volume_of_files_waits_for_it(agent: Agent) -> None:
+    volumes = [{"name": "cm", "configMap": {"name": "late"}}]
+    agent.start().write(pod("need", container(volumeMounts=[mount("cm", "/cm")]), volumes=volumes))
+    agent.wait("the reason", lambda: agent.events("need", "FailedMount"))
+    message = 'MountVolume.SetUp failed for volume "cm" : configmap "late" not found'
+    assert agent.events("need", "FailedMount")[0]["message"] == message
+    assert agent.phase("need") == "Pending"
+    agent.write(config_map("late", colour="blue"))
+    agent.wait_ready("need")
+    assert agent.inside("need", "cat", "/cm/colour") == "blue"
