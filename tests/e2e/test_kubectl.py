@@ -114,10 +114,16 @@ def test_a_pod_on_the_hosts_network_can_do_nothing_without_a_token(agent: Agent)
     assert agent.inside("near", "sh", "-c", f"ls {agent.socket} 2>&1; true").endswith("No such file or directory\n")
 
 
-def test_top_of_the_node_and_the_raw_metrics(agent: Agent) -> None:
+def test_top_and_the_raw_metrics(agent: Agent) -> None:
     serve(agent)
     kubectl = Kubectl(agent)
+    agent.write(pod("web"))
+    agent.wait_ready("web")
     assert kubectl("top", "node", "--no-headers").stdout.split()[0] == "n1"
+    agent.wait("it to be seen using something", lambda: kubectl("top", "pod", "--no-headers", check=False).stdout)
+    both = [kubectl("top", "pod", "web-n1", *more, "--no-headers").stdout.split() for more in ((), ("--containers",))]
+    assert [words[:-2] for words in both] == [["web-n1"], ["web-n1", "app"]]
+    assert both[0][-1].endswith("Mi")
     for path in ("", "/probes", "/resource", "/cadvisor"):
         assert "# TYPE" in kubectl("get", "--raw", f"/metrics{path}").stdout
 

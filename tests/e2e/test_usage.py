@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.agent import Agent
-from tests.e2e.kubectl import Kubectl, serve
 from tests.e2e.manifests import container, pod
 
 FILLED = 48 << 20
@@ -54,21 +53,20 @@ class Kernel:
 
 
 def test_summary_and_top_agree_with_the_kernel_and_podman(agent: Agent) -> None:
-    serve(agent)
-    kubectl = Kubectl(agent)
+    agent.start()
     agent.write(pod("busy", container(command=["sh", "-c", BUSY], resources={"limits": {"cpu": "400m"}})))
     agent.wait_ready("busy")
     agent.wait("it to fill its memory", lambda: _usage(agent)["memory"]["usageBytes"] > FILLED)
     kernel = Kernel(agent, "busy")
     _rate_is_the_kernels(agent, kernel)
-    shown = kubectl("top", "pod", "busy-n1", "--containers", "--no-headers").stdout.split()
+    shown = agent.cli("top", "pod", "busy", "--containers", "--no-headers").stdout.split()
     assert shown[:2] == ["busy-n1", "app"]
     assert 0 < int(shown[2].removesuffix("m")) <= 500
     agent.inside("busy", "touch", "/tmp/rest")
     agent.wait("it to rest", lambda: "rests" in agent.inside("busy", "ls", "/tmp"))
     _sums_are_the_kernels(agent, kernel)
     _podman_says_the_same(agent, kernel)
-    shown = kubectl("top", "pod", "busy-n1", "--no-headers").stdout.split()
+    shown = agent.cli("top", "pod", "busy", "--no-headers").stdout.split()
     assert _near(float(shown[2].removesuffix("Mi")) * (1 << 20), kernel.memory()[1])
 
 
