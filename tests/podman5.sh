@@ -48,8 +48,8 @@ if [ $# -eq 0 ]; then
         $e2e/test_probes.py::test_pain_1_exec_liveness_kills_and_restarts \
         $e2e/test_commands.py::test_exec_gives_output_input_and_the_exit_code \
         $e2e/test_fields.py::test_a_host_port_can_be_reached_and_is_free_again_afterwards \
-        $e2e/test_hooks.py::test_a_pre_stop_hook_runs_before_the_signal \
-        $e2e/test_sidecars.py::test_a20_sidecars_end_in_reverse_order_after_the_regular_container \
+        $e2e/test_hooks.py::test_pain_37_a_pre_stop_hook_runs_before_the_signal \
+        $e2e/test_sidecars.py::test_a20_pain_35_sidecars_end_in_reverse_order_after_the_regular_container \
         $e2e/test_survival.py::test_pain_143_conmon_killed_nothing_phantom_is_shown_and_the_pod_comes_back \
         $e2e/test_survival.py::test_conmon_killed_while_its_process_lives \
         $e2e/test_survival.py::test_pain_47_a_half_made_pod_is_replaced \

@@ -59,7 +59,7 @@ def calls() -> Iterator[tuple[int, list[str]]]:
     server.server_close()
 
 
-def test_a_pre_stop_hook_runs_before_the_signal(agent: Agent, tmp_path: Path) -> None:
+def test_pain_37_a_pre_stop_hook_runs_before_the_signal(agent: Agent, tmp_path: Path) -> None:
     hook = run("sh", "-c", "echo hook >> /s/log; sleep 0.5; echo hook-end >> /s/log")
     app = hooked(tmp_path, hook)
     agent.start().write(pod("bye", app, volumes=shared_volume(tmp_path), terminationGracePeriodSeconds=30))

@@ -83,7 +83,7 @@ def test_a14_exit_1_then_0_then_run(agent: Agent, policy: str, restarts: int, ph
         assert agent.condition("turns") == "False"
 
 
-def test_init_containers_run_one_after_the_other_before_the_rest(agent: Agent) -> None:
+def test_pain_32_init_containers_run_one_after_the_other_before_the_rest(agent: Agent) -> None:
     log = [mount("log", "/log")]
     write = "date +%s >> /log/{0}; echo {0} >> /log/order; sleep 0.3; echo {0}-end >> /log/order"
     agent.start().write(

@@ -54,7 +54,7 @@ def test_a19_inits_and_sidecars_start_in_order_and_sidecars_stay(agent: Agent, t
         assert begun <= agent.container("mixed", "init3")["state"]["terminated"]["startedAt"]
 
 
-def test_a20_sidecars_end_in_reverse_order_after_the_regular_container(agent: Agent, tmp_path: Path) -> None:
+def test_a20_pain_35_sidecars_end_in_reverse_order_after_the_regular_container(agent: Agent, tmp_path: Path) -> None:
     sidecars = [sidecar(f"side{n}") for n in (1, 2, 3)]
     app = noting("app", "while [ ! -e /s/done ]; do sleep 0.1; done; echo app-end >> /s/log")
     agent.start().write(

@@ -85,7 +85,7 @@ def test_nobody_listens(tmp_path: Path) -> None:
         Api(Fixed(str(tmp_path / "none"))).get("x")
 
 
-def test_no_answer_within_the_deadline(api: Api, server: Server) -> None:
+def test_pain_83_no_answer_within_the_deadline(api: Api, server: Server) -> None:
     release = threading.Event()
 
     def slow(method: str, path: str) -> tuple[int, object]:
@@ -160,7 +160,9 @@ def most_at_once(api: Api, server: Server, calls: int) -> int:
     return most[0]
 
 
-def test_creating_calls_are_limited_and_one_at_a_time_once_the_database_was_locked(api: Api, server: Server) -> None:
+def test_pain_80_88_91_creating_calls_are_limited_and_one_at_a_time_once_the_database_was_locked(
+    api: Api, server: Server
+) -> None:
     assert 2 <= most_at_once(api, server, 12) <= CREATING_AT_ONCE
     server.answer = lambda method, path: (500, {"cause": "database is locked", "message": "x"})
     with pytest.raises(errors.Temporary):
