@@ -9,8 +9,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from tests.e2e.agent import Agent, alive, end_services, inspect
-from tests.e2e.manifests import SERVE, container, pod
+from tests.e2e.agent import Agent, UnixConnection, alive, end_services, inspect
+from tests.e2e.manifests import SERVE, container, exec_probe, pod
 
 
 def status(agent: Agent, container_id: str) -> str:
@@ -109,3 +109,32 @@ def _layers(image: dict[str, object]) -> list[str]:
     """The directories of an image's own layers."""
     data = image["GraphDriver"]["Data"]  # type: ignore[index]
     return [str(Path(part).parent) for part in str(data["UpperDir"]).split(":")]
+
+
+def test_pain_25_26_28_probes_leave_no_event_of_podman_and_no_conmon(agent: Agent) -> None:
+    agent.start().write(pod("web", container(livenessProbe=exec_probe("true"), readinessProbe=exec_probe("true"))))
+    agent.wait_ready("web")
+    made = agent.running_id("web")
+
+    def events() -> list[str]:
+        words = ("--stream=false", "--format", "{{.Time}} {{.Status}}", "--filter", f"container={made}")
+        return agent.podman("events", *words).splitlines()
+
+    def conmons() -> int:
+        return sum("conmon" in p for p in agent.processes())
+
+    agent.note_ids()
+    before = events(), conmons(), _probes(agent)
+    agent.wait("ten more probes", lambda: _probes(agent) >= before[2] + 10, seconds=90)
+    assert (events(), conmons()) == before[:2]
+
+
+def _probes(agent: Agent) -> int:
+    """How many probes have been run so far."""
+    connection = UnixConnection(str(agent.socket))
+    try:
+        connection.request("GET", "/metrics/probes")
+        lines = connection.getresponse().read().decode().splitlines()
+    finally:
+        connection.close()
+    return sum(int(float(line.split()[-1])) for line in lines if line.startswith("prober_probe_total{"))

@@ -1024,3 +1024,43 @@ def test_what_runs_is_not_ended_by_a_gate(world: World) -> None:
     gated(world, REFUSED)
     assert world.runtime.running() == ["app"]
     assert world.status.phase == "Running"
+
+
+# ---- reports of users -------------------------------------------------------------------------------
+
+
+def test_pain_32_an_init_container_runs_once_however_often_the_app_crashes(world: World) -> None:
+    world.runtime.exits_at_start["init"] = 0
+    up(world, make_pod(init_containers=(INIT,)))
+    for _ in range(3):
+        world.runtime.exit("app", 1)
+        world.run(60)
+    assert count(world) == 3
+    made = [c.args[2].name for c in world.runtime.called("create_container")]  # type: ignore[attr-defined]
+    assert made.count("init") == 1
+
+
+@pytest.mark.parametrize(("policy", "phase", "tries"), [("Never", "Failed", 1), ("Always", "Pending", 4)])
+def test_pain_34_a_failing_init_container_is_tried_again_as_the_policy_says(
+    world: World, policy: str, phase: str, tries: int
+) -> None:
+    world.runtime.exits_at_start["init"] = 1
+    up(world, make_pod(init_containers=(INIT,), restart_policy=policy))
+    world.run(40)
+    assert len(world.runtime.called("create_container")) == tries
+    assert world.status.phase == phase
+    assert world.runtime.running() == []
+
+
+def test_pain_58_how_a_container_ended_is_known_after_a_reboot(world: World) -> None:
+    up(world)
+    world.runtime.exits_at_start["app"] = 4
+    world.runtime.exit("app", 3)
+    world.run(5)
+    world.reboot("boot-2")
+    world.runtime.exits_at_start.clear()
+    world.run(60)
+    (app,) = world.status.containers
+    assert isinstance(app.state, Running)
+    assert isinstance(app.last_state, Terminated)
+    assert app.last_state.exit_code == 4

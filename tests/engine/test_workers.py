@@ -20,6 +20,7 @@ from edgelet.engine.reconciler import Context, Reconciler
 from edgelet.engine.states import States
 from edgelet.engine.store import StatusStore
 from edgelet.engine.workers import Mailbox, Wish, Workers
+from edgelet.model.observed import ObservedPod
 from edgelet.model.pod import Container, Pod, PodKey
 from edgelet.model.problems import Problem
 from edgelet.ports import Snapshot
@@ -525,3 +526,26 @@ def test_a_source_that_is_lost_and_comes_back_is_told_as_events_of_the_node() ->
         ("Warning", "SourceUnavailable", "source file: no such directory"),
         ("Normal", "SourceRecovered", "source file is read again"),
     ]
+
+
+# -- one bad pod ----------------------------------------------------------------------------------------
+
+
+def test_pain_59_64_one_bad_pod_keeps_no_other_from_starting(engine: Engine) -> None:
+    """Podman answers nothing good about one pod, and takes its time for that."""
+    good, bad = [named(f"good-{n}") for n in range(5)], named("bad")
+    create = engine.runtime.create_pod
+
+    def slow(pod: Pod, attempt: int) -> ObservedPod:
+        if pod.key == bad.key:
+            time.sleep(0.5)
+            raise errors.Temporary("cannot create pod: injected")
+        return create(pod, attempt)
+
+    engine.runtime.create_pod = slow  # type: ignore[method-assign]
+    began = time.monotonic()
+    engine.give(bad, *good)
+    until(lambda: len(engine.runtime.running()) == 5)
+    assert engine.store.get(bad.key) is not None
+    assert time.monotonic() - began < 10
+    until(lambda: "injected" in (entry.status.summary if (entry := engine.store.get(bad.key)) else ""))
