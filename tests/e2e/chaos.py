@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.agent import Agent, end_services, inspect
+from tests.e2e.agent import Agent, alive, end_services, inspect
 from tests.e2e.manifests import SERVE, container, env, exec_probe, mount, pod
 from tests.support import net_left
 from tests.support.podman_env import PodmanEnv
@@ -278,7 +278,14 @@ class Chaos:
         pods = sorted(r["Name"].partition("-n1")[0] for r in self.agent.rows("pods"))
         if pods != sorted(self.wanted):
             return f"Podman has pods {pods}, wanted {sorted(self.wanted)}"
-        made = [c for c in self._all() if not c.get("IsInfra")]
+        every = self._all()
+        dead = [c["Name"] for c in every if c["State"]["Running"] and not alive(int(c["State"]["Pid"]))]
+        infra = [
+            c["Name"] for c in every if c.get("IsInfra") and self._pod_of(c) != "job" and not c["State"]["Running"]
+        ]
+        if dead or infra:
+            return f"dead: {dead + infra}"
+        made = [c for c in every if not c.get("IsInfra")]
         running = sorted((self._pod_of(c), self._name_of(c)) for c in made if c["State"]["Running"])
         should = sorted(
             (n, c["name"]) for n in self.wanted if n != "job" for c in self.kinds[n](n, 0)["spec"]["containers"]
