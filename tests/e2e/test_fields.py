@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import urllib.request
 from pathlib import Path
@@ -289,8 +290,8 @@ def test_a_container_over_its_memory_limit_is_said_to_be_oom_killed(agent: Agent
     ended = agent.container("big")["state"]["terminated"]
     assert (agent.phase("big"), ended["exitCode"]) == ("Failed", 137)
     (made,) = agent.of_pod("big")
-    if not made["State"]["OOMKilled"]:
-        pytest.skip("conmon of this machine does not notice OOM kills (seen with hybrid cgroups)")
+    if not made["State"]["OOMKilled"] and not os.access("/dev/kmsg", os.R_OK):
+        pytest.skip("conmon of this machine does not notice OOM kills (seen with hybrid cgroups), nor is there a log")
     assert ended["reason"] == "OOMKilled"
     assert "OOMKilled" in agent.summary("big")
 

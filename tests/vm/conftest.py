@@ -24,6 +24,8 @@ from .box import Box
 SUITE_VARIABLE = "EDGELET_VM"
 PACKAGE_VARIABLE = "EDGELET_DEB"
 HERE = Path(__file__).parent
+FROZEN = "stopped, 1024 MiB"
+"""To be changed with how machines are frozen."""
 KEPT = 2
 """Frozen machines kept beside an image."""
 IMPORT = f"podman import --change 'ENV PATH=/bin' - {IMAGE}"
@@ -90,7 +92,7 @@ def frozen(vm_image: Path, vm_package: bytes) -> Path:
 
     Kept beside the image, as long as the package stays the same.
     """
-    kept = vm_image / f"with-{hashlib.sha256(vm_package + IMPORT.encode()).hexdigest()[:12]}"
+    kept = vm_image / f"with-{hashlib.sha256(vm_package + FROZEN.encode() + IMPORT.encode()).hexdigest()[:12]}"
     if not kept.exists():
         with tempfile.TemporaryDirectory(prefix="new-", dir=vm_image) as directory:
             _freeze(vm_image, directory, vm_package)

@@ -95,10 +95,13 @@ class Machine:
         with self.console.open("ab") as log:
             log.write(b"\n---- power on ----\n")
         words = self._words(path)
-        if self._frozen is not None and not self.booted_at:
-            words += ["-incoming", f"exec:cat {self._frozen / 'memory'}"]
+        thaw = self._frozen is not None and not self.booted_at
+        if thaw:
+            words += ["-incoming", f"exec:cat {self._frozen}/memory"]
         self._qemu = subprocess.Popen(words, stdin=subprocess.DEVNULL, start_new_session=True)
         self._channel = _Channel(str(path), self._alive, began + seconds)
+        if thaw:
+            self._go_on(began + seconds)
         self._until_answers(began + seconds)
         self.booted_at = time.monotonic()
         return self.booted_at - began
@@ -154,15 +157,32 @@ class Machine:
 
     def freeze(self, seconds: float = 300.0) -> None:
         """Keep memory and disks as they are in `directory`, and end. Raises VmError when qemu cannot."""
-        with socket.socket(socket.AF_UNIX) as monitor:
-            monitor.settimeout(seconds)
-            monitor.connect(f"{self.directory}/monitor.sock")
-            words = (f'migrate "exec:cat >{self.directory}/memory"', "info migrate", "quit")
-            monitor.sendall("".join(f"{word}\n" for word in words).encode())
-            said = b"".join(iter(lambda: _receive(monitor), b"")).decode(errors="replace")
+        self._monitor("stop", seconds)  # emulation loses writes that happen meanwhile
+        self._monitor(f'migrate "exec:cat >{self.directory}/memory"', seconds)
+        said = self._monitor("info migrate", seconds)
+        self._monitor("quit", seconds)
         self.wait_off()
         if "completed" not in said:
             raise VmError(f"the machine could not be frozen: {said[-500:]}")
+
+    def _go_on(self, deadline: float) -> None:
+        """Once memory is loaded, let the machine run."""
+        while "inmigrate" in self._monitor("info status", 60):
+            if time.monotonic() > deadline:
+                raise VmError("the machine's memory was not loaded in time")
+            time.sleep(0.5)
+        self._monitor("cont", 60)
+
+    def _monitor(self, words: str, seconds: float) -> str:
+        """What qemu answers to a command of its monitor; between two prompts."""
+        said = b""
+        with socket.socket(socket.AF_UNIX) as monitor:
+            monitor.settimeout(seconds)
+            monitor.connect(f"{self.directory}/monitor.sock")
+            monitor.sendall(f"{words}\n".encode())
+            while said.count(b"(qemu) ") < 2 and (data := _receive(monitor)):
+                said += data
+        return said.decode(errors="replace")
 
     def wait_off(self, seconds: float = 120.0) -> float:
         """Until the guest has powered itself off; seconds it took."""
