@@ -17,6 +17,7 @@ ROWS: dict[str, Callable[[Rig, int], Iterator[Row]]] = {
     "commands": timing.commands,
     "start": timing.start,
     "restart": timing.restart,
+    "notice": timing.notice,
     "edit": timing.edit,
     "remove": timing.remove,
     "many": timing.many,

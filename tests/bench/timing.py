@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 from .report import Row, median, spread
-from .rig import Rig, pod
+from .rig import TELL, Rig, pod
 
 
 def cold_start(rig: Rig, runs: int) -> float:
@@ -121,6 +121,47 @@ def remove(rig: Rig, runs: int) -> Iterator[Row]:
     rig.stop_agent()
     # The file may have been moved away by an editor: half a second of patience comes first (design, section 4).
     yield Row("manifest removed -> gone (SIGTERM ignored, grace 1)", median(found), 2.3, how=f"seen {spread(found)}")
+
+
+RELIST = 1.0
+"""Seconds between two looks of the kubelet's at its containers: what an exit waits for there at the most."""
+
+
+def notice(rig: Rig, runs: int) -> Iterator[Row]:
+    """An exit -> it is in the status; and a liveness probe that fails -> the process is told to end."""
+    rig.start_agent()
+    seen, decided = [], []
+    for n in range(runs):
+        rig.timed(lambda: rig.put("pod.yaml", pod(f"bench-x{n}", rig, grace=0)))
+        pid = _settled(rig)
+        began = time.monotonic()
+        os.kill(pid, signal.SIGKILL)
+        while rig.ready():
+            time.sleep(0.001)
+        seen.append(time.monotonic() - began)
+        rig.drop("pod.yaml")
+        rig.timed(lambda: rig.put("pod.yaml", pod(f"bench-l{n}", rig, script=STOPS, extra=FAILS)))
+        began = time.monotonic()
+        rig.told(30.0)
+        decided.append(time.monotonic() - began)
+        rig.drop("pod.yaml")
+    rig.stop_agent()
+    how = f"0.10x of the kubelet's relist, {RELIST:.0f} s; seen {spread(seen)}"
+    yield Row("an exit -> it is in the status", median(seen), 0.1 * RELIST, how=how)
+    due = FIRST + (THRESHOLD - 1) * PERIOD
+    how = f"1.10x of delay + (threshold - 1) x period = {due} s; seen {spread(decided)}"
+    yield Row("liveness fails -> SIGTERM", median(decided), 1.1 * due, how=how)
+
+
+FIRST, PERIOD, THRESHOLD = 1, 1, 3
+STOPS = f"trap '{TELL} exit 0' TERM; while :; do sleep 1000 & wait; done"
+FAILS = f"""\
+    livenessProbe:
+      exec: {{command: ["false"]}}
+      initialDelaySeconds: {FIRST}
+      periodSeconds: {PERIOD}
+      failureThreshold: {THRESHOLD}
+"""
 
 
 def _ended(descriptor: int) -> None:
