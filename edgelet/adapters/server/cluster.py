@@ -41,6 +41,8 @@ class Still(Feed):
         self._told = {body["metadata"]["uid"]: body for body in bodies}
         return self.services.store.list()[0], bodies
 
+    where: ClassVar[str] = "they are what this box is"
+    """What to do instead of writing one."""
     look_seconds: ClassVar[float] = 5.0
     _told: dict[str, Json] | None = None
     _looked = 0.0
@@ -65,6 +67,12 @@ class Still(Feed):
                 self.send(self.render_table([item], str(version)) if self.as_table() else item)
                 return
         raise Refused(statuses.not_found(self.resource, name))
+
+    async def post(self, **_place: str) -> None:
+        """Nor put, patch, delete: refused, with what to do instead."""
+        raise Refused(statuses.not_written(self.resource, self.where))
+
+    put = patch = delete = post
 
     def meta(self, name: str, created: float, namespace: str = "", **more: Any) -> Json:
         """Metadata that stay the same from look to look."""
@@ -98,6 +106,7 @@ class Namespaces(Still):
 
     resource = "namespaces"
     list_kind = "NamespaceList"
+    where = "a namespace is there as long as a pod is in it; none has to be made or deleted"
     table = tables.namespaces
 
     def bodies(self) -> Iterable[Json]:
@@ -120,6 +129,7 @@ class Nodes(Still):
 
     resource = "nodes"
     list_kind = "NodeList"
+    where = "the node is this box; `edgelet stop POD` keeps single pods stopped"
     table = tables.nodes
 
     def bodies(self) -> Iterable[Json]:
@@ -139,6 +149,7 @@ class ConfigMaps(Still):
 
     resource = "configmaps"
     list_kind = "ConfigMapList"
+    where = "put them into the manifest beside the pods that need them"
     table = tables.data
 
     def bodies(self) -> Iterable[Json]:

@@ -34,7 +34,7 @@ def failure(code: int, message: str, reason: str = "", details: Json | None = No
         "message": message,
         "reason": reason or REASONS.get(code, ""),
     }
-    if details:
+    if details is not None:  # kubectl looks into an empty one too
         status["details"] = details
     return {**status, "code": code}
 
@@ -58,6 +58,11 @@ def no_such_path() -> Json:
 def method_not_allowed() -> Json:
     """The path exists, the method does not."""
     return failure(405, "the server does not allow this method on the requested resource", details={})
+
+
+def not_written(resource: str, why: str) -> Json:
+    """Objects of that kind are shown, and made elsewhere."""
+    return failure(405, f"{resource} cannot be written through this API: {why}", details={"kind": resource})
 
 
 def forbidden(resource: str, user: str, verb: str, namespace: str = "", name: str = "") -> Json:

@@ -16,6 +16,7 @@ from edgelet.cli.client import TABLE, ApiFailure
 from edgelet.core import desired
 from edgelet.model.objects import LocalObject
 from edgelet.ports import Snapshot
+from tests.adapters.server.test_submit import ask
 from tests.support.serving import Rig, serving
 
 SECRET = "hunter2-very-secret"
@@ -134,3 +135,24 @@ def test_of_two_sources_the_stronger_ones_object_counts() -> None:
     assert found == (OBJECTS[0], OBJECTS[2], OBJECTS[1])
     assert desired.objects(snapshots, ("http:a", "file"))[1] == weak
     assert desired.objects({}, ("file",)) == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("/api/v1/namespaces", "none has to be made"),
+        ("/api/v1/namespaces/default/configmaps", "beside the pods"),
+        ("/api/v1/namespaces/default/secrets", "beside the pods"),
+        ("/api/v1/nodes", "edgelet stop POD"),
+    ],
+)
+def test_what_cannot_be_written_says_what_to_do(rig: Rig, path: str, says: str) -> None:
+    for method, place in (("POST", path), ("PUT", f"{path}/x"), ("PATCH", f"{path}/x"), ("DELETE", f"{path}/x")):
+        answer = ask(rig, method, place, {})
+        assert (answer.code, answer.body["reason"]) == (405, "MethodNotAllowed")
+        assert says in answer.body["message"]
+
+
+def test_a_path_that_is_not_there_has_the_empty_details_that_kubectl_looks_into(rig: Rig) -> None:
+    answer = ask(rig, "PATCH", "/api/v1/namespaces/default/pods/x/ephemeralcontainers", {})
+    assert (answer.code, answer.body["details"]) == (404, {})

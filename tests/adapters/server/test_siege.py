@@ -10,6 +10,7 @@ import socket
 import statistics
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,9 @@ from edgelet.adapters.server import logs, resources, streaming
 from edgelet.model.layout import Layout
 from tests import load_api
 from tests.support.serving import pod, running, serving
+
+LEFT_BYTES = 8 << 20
+"""Memory that a siege may leave behind once; what leaks, leaks each time."""
 
 
 def resident() -> int:
@@ -61,16 +65,18 @@ def test_reconciling_is_not_slowed_and_memory_comes_back(tmp_path: Path) -> None
         with siege(path):
             besieged = load_api.restarts(engine, runtime, fresh, 6)
             grown = resident() - before
-        after_one = _relieved()
-        with siege(path):  # what the first has left for good (caches of the interpreter) no second one adds
-            time.sleep(1)
-        left = _relieved() - after_one
+        sizes = [_relieved()]
+        while len(sizes) < 4 and (len(sizes) < 2 or sizes[-1] - sizes[-2] >= LEFT_BYTES):
+            with siege(path):  # what the first has left for good (caches of the interpreter) no later one adds
+                time.sleep(1)
+            sizes.append(_relieved())
+        left = min(after - first for first, after in pairwise(sizes))
         idle += load_api.restarts(engine, runtime, fresh, 6)
     print(f"restarts: idle {statistics.median(idle):.3f}, besieged {statistics.median(besieged):.3f} s;"
           f" memory: {grown >> 10} KiB more meanwhile, {left >> 10} KiB afterwards")  # fmt: skip
     assert statistics.median(besieged) <= 1.2 * max(idle) + 0.1  # a busy machine is no fault
     assert grown < 64 << 20
-    assert left < 8 << 20
+    assert left < LEFT_BYTES
 
 
 def test_a_client_that_reads_nothing_costs_little_and_is_cut_off(
