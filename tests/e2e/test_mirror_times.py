@@ -65,7 +65,8 @@ def test_start_restart_and_stop_take_as_long_as_without_a_server(
             found[agent].append(times(agent, name))
     ratios = {}
     for part, words in enumerate(("start", "restart", "stop")):
-        one, two = (statistics.median(t[part] for t in found[a]) for a in (alone, beside))
+        # The first quartile: what else the machine does only ever makes a time longer.
+        one, two = (statistics.quantiles((t[part] for t in found[a]), n=4)[0] for a in (alone, beside))
         ratios[words] = two / one
         print(f"{words}: {one:.3f} s without a server, {two:.3f} s beside one that hangs, ratio {two / one:.3f}")
     assert all(ratio <= MOST for ratio in ratios.values()), ratios

@@ -123,6 +123,7 @@ class PodsTask:
         if error.code in (403, 404):
             self._state.suspect()
         local = self._local(key)
+        self._told.pop(key, None)
         failures = self._failures.get(key, (0, ""))[0] + 1
         self._failures[key] = (failures, local.pod.config_hash if local else "")
         self.dirty(key, now + mirror_link.object_retry(failures, random.random()))
@@ -199,7 +200,7 @@ class PodsTask:
         self._churn[key] = (local.pod.config_hash, mirror_link.made(churn, same, now))
         there = mirror_pods.remote(reply.document)
         self._cache.put(there)
-        return self._show(key, local, there, reply.document)
+        return self._show(key, local, there, reply.document.get("status") or {})
 
     def _exists(self, key: PodKey, reply: Reply) -> bool:
         """A pod of that name is there: ours from a try whose answer was lost, one that ends, or a stranger's."""
@@ -239,8 +240,10 @@ class PodsTask:
 
     def _report(self, key: PodKey, local: Local, there: Remote, now: float) -> bool:
         """True = all is done that can be done now: the server shows the newest status."""
-        if self._told.get(key) == Told(there.uid, there.version, local.status):
-            return True
+        told = self._told.get(key)
+        if told is not None and (told.uid, told.version) == (there.uid, there.version):
+            # Nobody has written since: what is there is what was told, and need not be read.
+            return told.status == local.status or self._show(key, local, there, render.status(told.status), read=False)
         try:
             return self._compare(key, local, there)
         except Refused as error:
@@ -256,11 +259,14 @@ class PodsTask:
             or mirror_pods.decide(local, self._cache.get(key), self._state.uid, False) is not Step.STATUS
         ):
             return False
-        return self._show(key, local, mirror_pods.remote(document), document)
+        return self._show(key, local, mirror_pods.remote(document), document.get("status") or {})
 
-    def _show(self, key: PodKey, local: Local, there: Remote, document: Json) -> bool:
-        """Write the status over the one in `document`. False = the mirror must be looked at again."""
-        before, here = document.get("status") or {}, render.status(local.status)
+    def _show(self, key: PodKey, local: Local, there: Remote, before: Json, read: bool = True) -> bool:
+        """Write the status over `before`. False = the mirror must be looked at again.
+
+        `read` False = `before` is from memory: the answer must show that nothing else has changed.
+        """
+        here = render.status(local.status)
         if not mirror_status.legal(before, here, local.pod.restart_policy):
             self._delete(key, there)
             return False
@@ -275,6 +281,9 @@ class PodsTask:
             now = mirror_pods.remote(reply.document)
             version = now.version
             self._cache.put(now)
+            if not read and mirror_status.patch(reply.document.get("status") or {}, here):
+                del self._told[key]
+                return False
         self._told[key] = Told(there.uid, version, local.status)
         return True
 
