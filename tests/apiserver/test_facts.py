@@ -152,8 +152,15 @@ def test_the_owner_must_be_the_node(server: Server, change: Json, why: str) -> N
 @pytest.mark.parametrize("count", [0, 2])
 def test_there_must_be_exactly_one_owner(server: Server, count: int) -> None:
     pod = server.mirror()
-    pod["metadata"]["ownerReferences"] *= count
+    owner = pod["metadata"]["ownerReferences"][0]
+    pod["metadata"]["ownerReferences"] = [owner, owner | {"uid": "833a0fb1-3375-423c-be35-94a52cf0f1f3"}][:count]
     assert _refused(server.create(pod), "owner reference set to itself")
+
+
+def test_the_same_owner_twice_counts_once(server: Server) -> None:
+    pod = server.mirror()
+    pod["metadata"]["ownerReferences"] *= 2
+    assert len(server.create(pod).body["metadata"]["ownerReferences"]) == 1
 
 
 def test_after_the_node_was_made_anew_its_old_uid_is_refused(server: Server) -> None:
@@ -175,7 +182,7 @@ def test_without_a_node_the_answer_is_404(server: Server) -> None:
     server.admin.delete(server.path)
     pod = server.mirror()
     answer = server.until(lambda: server.node.post(PODS, pod), lambda a: a.code == 404)
-    assert answer.code == 404 and "nodes" in answer.message
+    assert answer.code == 404 and f'node "{server.name}" not found' in answer.message
 
 
 def test_a_namespace_that_is_ending_takes_nothing_new(server: Server) -> None:
@@ -423,7 +430,8 @@ def test_with_the_default_grace_a_pod_only_gets_a_time_of_deletion(server: Serve
 def test_with_grace_0_a_pod_is_removed_at_once(server: Server) -> None:
     pod = server.made()
     path = f"{PODS}/{pod['metadata']['name']}"
-    assert server.node.delete(path, gracePeriodSeconds=0).code == 200
+    answer = server.node.delete(path, gracePeriodSeconds=0)
+    assert (answer.code, answer.body["kind"]) == (200, "Pod")
     assert server.admin.get(path).code == 404
     assert server.create(server.mirror(pod["metadata"]["name"])).code == 201
 
@@ -624,7 +632,6 @@ def _of_another(server: Server) -> str:
     """The name of a pod on another node."""
     name = server.new_name()
     spec = {"nodeName": "another", "containers": [{"name": "c", "image": "i"}], "automountServiceAccountToken": False}
-    server.admin.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
     made = server.admin.post(PODS, {"metadata": {"name": name}, "spec": spec})
     assert made.code == 201, made
     return name
@@ -647,5 +654,41 @@ def test_metadata_alone_can_be_listed_and_watched(server: Server) -> None:
     server.node.delete(f"{PODS}/{name}", gracePeriodSeconds=0)
     query = f"{mine}&watch=1&timeoutSeconds=1&resourceVersion={listed['metadata']['resourceVersion']}"
     events = [json.loads(line) for line in server.node.text(f"/api/v1/pods?{query}", METADATA).splitlines()]
-    assert [(e["type"], e["object"]["kind"]) for e in events] == [("DELETED", "PartialObjectMetadata")]
-    assert "spec" not in events[0]["object"] and events[0]["object"]["metadata"]["name"] == name
+    kind = "PartialObjectMetadata"
+    assert [(e["type"], e["object"]["kind"]) for e in events] == [("MODIFIED", kind), ("DELETED", kind)]
+    assert all("spec" not in e["object"] and e["object"]["metadata"]["name"] == name for e in events)
+    assert events[0]["object"]["metadata"]["deletionGracePeriodSeconds"] == 0, "ending for a moment, then gone"
+
+
+# ---- how objects are written ------------------------------------------------------------------------
+
+
+def test_empty_fields_are_written_as_go_writes_them(server: Server) -> None:
+    server.admin.delete(server.path)
+    node = server.node.post("/api/v1/nodes", {"metadata": {"name": server.name}}).body
+    assert node["status"]["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 0}}
+    assert node["status"]["nodeInfo"]["bootID"] == "" and "conditions" not in node["status"]
+    path, name = "/api/v1/namespaces/default/events", server.new_name()
+    about = {"kind": "Pod", "name": "a", "namespace": "default"}
+    event = server.node.post(path, {"metadata": {"name": name}, "involvedObject": about}).body
+    server.admin.delete(f"{path}/{name}")
+    assert (event["source"], event["firstTimestamp"], event["eventTime"]) == ({}, None, None)
+    server.register()
+    path, _ = _status_path(server)
+    status = {"conditions": [{"type": "Ready", "status": "True"}], "containerStatuses": [_container("c", 0)]}
+    shown = server.node.patch(path, {"status": status}).body["status"]
+    assert shown["conditions"][0]["lastProbeTime"] is None and shown["containerStatuses"][0]["lastState"] == {}
+
+
+def test_who_wrote_which_field_is_noted(server: Server) -> None:
+    name = server.made()["metadata"]["name"]
+    server.node.patch(f"{PODS}/{name}/status", {"status": {"phase": "Running"}})
+    entries = server.node.get(f"{PODS}/{name}").body["metadata"]["managedFields"]
+    assert [e.get("subresource", "") for e in entries] == ["", "status"]
+    assert "f:phase" in entries[1]["fieldsV1"]["f:status"] and entries[1]["fieldsType"] == "FieldsV1"
+
+
+def test_a_patch_that_changes_nothing_keeps_the_version(server: Server) -> None:
+    path, _ = _status_path(server)
+    first, second = (server.node.patch(path, {"status": {"phase": "Running"}}) for _ in range(2))
+    assert first.body["metadata"]["resourceVersion"] == second.body["metadata"]["resourceVersion"]

@@ -129,7 +129,7 @@ def _owner(node: str, owners: list[Json], store: Store) -> str:
         return f'node "{node}" must not set blockOwnerDeletion on an owner reference'
     live = store.known(("nodes", "", node))
     if live is None:
-        raise not_found("nodes", node)
+        raise not_found("node", node)
     uid, given = live["metadata"]["uid"], owner.get("uid")
     return "" if uid == given else f"node {node} UID mismatch: expected {given} got {uid}"
 

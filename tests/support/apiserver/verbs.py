@@ -12,7 +12,7 @@ import yaml
 from edgelet.adapters.server import patches
 from edgelet.model import check
 
-from . import admission, others, pods, signing
+from . import admission, others, pods, signing, written
 from .answers import Refusal, bad_request, conflict, exists, invalid, modified, not_found, success, unauthorized
 from .answers import forbidden as refused
 from .identity import User, refusal, told
@@ -126,6 +126,9 @@ class Verbs:
         for field in ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "managedFields"):
             if metadata.pop(field, None) and field == "resourceVersion":
                 raise bad_request("resourceVersion should not be set on objects to be created")
+        owners = metadata.get("ownerReferences", [])
+        if owners:
+            metadata["ownerReferences"] = [o for at, o in enumerate(owners) if o not in owners[:at]]
         with self.store.changed:
             admission.create(user, call, item, self.store)
             if resource.plural == "pods":
@@ -143,6 +146,8 @@ class Verbs:
                 raise exists(resource.plural, name, resource.group) if not why else _going(call, name, why)
             if call.query.get("dryRun") == "All":
                 return item
+            written.zero_values(item)
+            written.managed(item, self._manager(user, call), "Update", "")
             made = self.store.add(self._key(call, name), item)
             if resource.plural == signing.PLURAL:
                 self._signer.created(made)
@@ -218,7 +223,16 @@ class Verbs:
         self._right(call, call.name, causes)
         if self._finished(new):
             return self.store.remove(self._key(call)) or new
+        written.zero_values(new)
+        if _content(new) == _content(old):
+            return old
+        written.managed(new, self._manager(user, call), "Update", call.sub)
         return self.store.replace(self._key(call), new)
+
+    @staticmethod
+    def _manager(user: User, call: Call) -> str:
+        """Who writes, as far as it tells."""
+        return call.query.get("fieldManager", "edgelet" if user.node else "admin")
 
     def _prepare(self, call: Call, new: Json, old: Json) -> list[pods.Cause]:
         """What a change may not touch is put back; what is wrong with the rest."""
@@ -262,14 +276,13 @@ class Verbs:
                 )
 
     def _end(self, call: Call, old: Json, grace: int) -> tuple[int, Json]:
-        metadata = old["metadata"]
-        if call.resource.plural == "namespaces":
+        """A pod is changed before it goes, whatever the grace, and so seen as ending for a moment."""
+        metadata, plural = old["metadata"], call.resource.plural
+        if plural == "namespaces":
             old["status"] = {"phase": "Terminating"}
-        elif not grace and not metadata.get("finalizers"):
+        elif plural != "pods" and not metadata.get("finalizers"):
             self.store.remove(self._key(call))
-            return 200, success(
-                call.name, call.resource.plural, metadata["uid"]
-            ) if call.resource.plural != "pods" else old
+            return 200, success(call.name, plural, metadata["uid"])
         before = metadata.get("deletionGracePeriodSeconds")
         if before is None or grace < before:
             ends = datetime.now(UTC) + timedelta(seconds=grace)
@@ -278,6 +291,8 @@ class Verbs:
                 "generation": metadata.get("generation", 0) + 1,
             }  # fmt: skip
             old = self.store.replace(self._key(call), old)
+        if not grace and plural == "pods" and not metadata.get("finalizers"):
+            old = self.store.remove(self._key(call)) or old
         return 200, old
 
 
@@ -295,6 +310,11 @@ def _named(name: str) -> Iterator[pods.Cause]:
         yield "metadata.name", "Required value: name or generateName is required"
     elif len(name) > 253 or not check.SUBDOMAIN.fullmatch(name):
         yield "metadata.name", f'Invalid value: "{name}": a lowercase RFC 1123 subdomain must consist of lower case'
+
+
+def _content(item: Json) -> Json:
+    """All but who wrote it."""
+    return item | {"metadata": {k: v for k, v in item["metadata"].items() if k != "managedFields"}}
 
 
 def _differs(new: Json, old: Json, field: str) -> bool:
