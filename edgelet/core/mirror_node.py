@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from ..model import quantity
 from ..model.node_facts import NodeFacts, Pressure
 from . import render, render_node
 from .mirror_status import REPLACE, bare
@@ -84,7 +85,8 @@ def status(facts: NodeFacts, how: Registration, images: Iterable[Json], now: flo
     """The v1.NodeStatus to be shown; conditions still without the time of their last change."""
     found = render_node.status(_quiet(facts), now, now, how.port, how.version)
     memory = max(0, facts.memory - MEMORY_RESERVED)
-    allocatable = {"memory": f"{memory >> 10}Ki", "ephemeral-storage": str(int(facts.storage * STORAGE_PART))}
+    storage = quantity.decimal(int(facts.storage * STORAGE_PART))
+    allocatable = {"memory": quantity.binary(memory & ~1023), "ephemeral-storage": storage}
     for condition in found["conditions"]:
         if condition["type"] == "Ready" and condition["status"] == "True":
             condition["message"] = _GOOD["Ready"]

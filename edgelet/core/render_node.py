@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ..model import quantity
 from ..model.node_facts import NodeFacts, Pressure
 from . import render
 
@@ -33,10 +34,10 @@ def status(facts: NodeFacts, now: float, started: float, port: int, version: str
     """The v1.NodeStatus; conditions are as of now, and begin with the agent at the earliest; `version` is edgelet's."""
     addresses = [{"type": "InternalIP", "address": facts.address}] if facts.address else []
     capacity = {
-        "cpu": str(facts.cpus),
-        "ephemeral-storage": f"{facts.storage >> 10}Ki",
-        "memory": f"{facts.memory >> 10}Ki",
-        "pods": str(facts.pods),
+        "cpu": quantity.decimal(facts.cpus),
+        "ephemeral-storage": quantity.binary(facts.storage & ~1023),
+        "memory": quantity.binary(facts.memory & ~1023),
+        "pods": quantity.decimal(facts.pods),
     }
     return {
         "capacity": capacity,

@@ -60,6 +60,24 @@ def whole(text: str) -> int:
     return _up(parse(text), 1)
 
 
+def binary(size: int) -> str:
+    """Bytes as an API server writes them: 1073741824 is "1Gi", 1536 is "1536". What it gets otherwise, it rewrites."""
+    return _shortest(size, 1024, ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))
+
+
+def decimal(number: int) -> str:
+    """A number as an API server writes it: 110 is "110", 2000 is "2k"."""
+    return _shortest(number, 1000, ("", "k", "M", "G", "T", "P", "E"))
+
+
+def _shortest(number: int, step: int, suffixes: tuple[str, ...]) -> str:
+    """With the largest suffix that leaves a whole number."""
+    at = 0
+    while number and number % step == 0 and at + 1 < len(suffixes):
+        number, at = number // step, at + 1
+    return f"{number}{suffixes[at]}"
+
+
 def _up(amount: Amount, times: int) -> int:
     return min(-(-amount.numerator * times // amount.denominator), LIMIT)
 

@@ -80,3 +80,13 @@ def test_rounds_up_by_less_than_one(number: int, suffix: str) -> None:
 @hypothesis.given(st.sampled_from([t for t, _ in BYTES]), st.sampled_from([t for t, _ in BYTES]))
 def test_more(one: str, two: str) -> None:
     assert quantity.more(one, two) == (Fraction(*quantity.parse(one)) > Fraction(*quantity.parse(two)))
+
+
+@pytest.mark.parametrize(
+    ("number", "binary", "decimal"),
+    [(0, "0", "0"), (512, "512", "512"), (1024, "1Ki", "1024"), (2**30, "1Gi", "1073741824"),
+     (1536 << 20, "1536Mi", "1610612736"), (2000, "2000", "2k"), (10**18, "976562500000000Ki", "1E")],
+)  # fmt: skip
+def test_numbers_as_an_api_server_writes_them(number: int, binary: str, decimal: str) -> None:
+    assert (quantity.binary(number), quantity.decimal(number)) == (binary, decimal)
+    assert quantity.whole(binary) == min(number, quantity.LIMIT)

@@ -77,7 +77,9 @@ class EventsTask:
             self._ledger.flush(e.name for e in everything)
             if sent < len(self._queue):
                 self._due = 0.0
-            self._due = min(self._due, min((at for _, at in self._parked.values() if at > now), default=self._due))
+            parked = [at for _, at in self._parked.values() if at > now]
+            if parked:  # else `ring_changed` may have set it meanwhile
+                self._due = min(self._due, *parked)
             self._queue = self._queue[sent:]
 
     def _open(self, event: Event, now: float) -> bool:

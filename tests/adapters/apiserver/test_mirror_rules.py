@@ -42,8 +42,8 @@ def test_7_1_the_node_is_registered_with_all_that_a_kubelet_tells(tmp_path: Path
             {"type": "InternalIP", "address": "192.0.2.9"},
             {"type": "Hostname", "address": NODE},
         ]
-        assert status["capacity"]["memory"] == "1048576Ki"
-        assert status["allocatable"]["memory"] == "946176Ki"
+        assert status["capacity"]["memory"] == "1Gi"
+        assert status["allocatable"]["memory"] == "924Mi"
         assert status["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 10250}}
         assert status["nodeInfo"]["containerRuntimeVersion"] == "podman://4.3.1"
         reasons = [(c["type"], c["status"], c["reason"]) for c in status["conditions"]]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -27,9 +28,11 @@ _LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 class RealServer:
     """See FakeServer, whose interface this is a part of."""
 
-    def __init__(self, node: str) -> None:
+    def __init__(self, directory: Path, node: str) -> None:
         self.node = node
-        self.admin_kubeconfig, self.kubeconfig = (Path(os.environ[name]) for name in (ADMIN, NODE))
+        # Copies: tests replace them.
+        copies = [shutil.copy(os.environ[name], directory / f"{name}.kubeconfig") for name in (ADMIN, NODE)]
+        self.admin_kubeconfig, self.kubeconfig = map(Path, copies)
         self.violations: list[str] = []
         self._admin = Client(self.admin_kubeconfig)
         if self._admin.get("/api/v1/namespaces/default").code != 200:
@@ -94,7 +97,7 @@ def either(directory: Path, node: str) -> Iterator[FakeServer]:
         with FakeServer(directory, node) as fake:
             yield fake
         return
-    real = RealServer(node)
+    real = RealServer(directory, node)
     real.wipe()
     try:
         yield cast(FakeServer, real)

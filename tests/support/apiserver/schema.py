@@ -16,6 +16,8 @@ from typing import Any
 from edgelet.model import fields, quantity
 from edgelet.model.fields import Field, Table
 
+from . import quantities
+
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[-+]\d\d:\d\d)")
 _MICRO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[-+]\d\d:\d\d)")
 _WIDTH = {"int32": 2**31, "int64": 2**63}
@@ -89,6 +91,8 @@ class Look:
             self.wrong.append(f"{path}: must be {field.type}, is {value!r:.60}")
         elif field.values and not field.shape and value and value not in field.values:
             self.wrong.append(f"{path}: must be one of {', '.join(field.values)}, is {value!r:.60}")
+        elif field.type == "Quantity":
+            return quantities.canonical(value)
         return value
 
     def __iter__(self) -> Iterator[str]:
