@@ -28,6 +28,8 @@ Json = dict[str, Any]
 
 NODE = "n1"
 DEADLINE = 60.0
+STORY = 10_000
+"""Characters of both sides that a failure shows."""
 
 
 class ShiftedClock:
@@ -194,7 +196,19 @@ class Rig:
 
     def settle(self, seconds: float = DEADLINE) -> float:
         """Until the server shows the box as it is."""
-        return self.wait("the server to show the box", self.consistent, seconds)
+        try:
+            return self.wait("the server to show the box", self.consistent, seconds)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.story()}") from error
+
+    def story(self) -> str:
+        """Both sides, for a test that failed."""
+        here = [(e.pod.name, render.status(e.status)) for e in self.store.list()[1]]
+        there = [(p["metadata"]["name"], p["metadata"]["uid"], p["status"]) for p in self.server.list("pods")]
+        events = [(e.name, e.reason, e.count) for e in self.events.events()]
+        told = [(e["metadata"]["name"], e["reason"], e.get("count", 1)) for e in self.server.list("events")]
+        text = f"pods here {here}\npods there {there}\nevents here {events}\nevents there {told}"
+        return text if len(text) < STORY else text[:STORY]
 
 
 @contextlib.contextmanager
