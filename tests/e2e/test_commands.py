@@ -199,7 +199,7 @@ def test_stop_and_start(agent: Agent) -> None:
     assert not [c for c in agent.of_pod("web") if c["State"]["Running"]]
     agent.cli("start", "web")
     agent.wait_ready("web")
-    assert agent.container_log("web") == "v2\n"
+    agent.wait("its word", lambda: agent.container_log("web") == "v2\n")
 
 
 def test_status_exit_codes(agent: Agent) -> None:
