@@ -25,7 +25,8 @@ def test_actions_and_restarts_are_counted_with_their_reasons() -> None:
     world = World()
     world.want(make_pod(containers=(PROBED,)))
     world.pump()
-    assert counted(world.work.actions) == {"create pod": 1, "create container": 1, "start container": 1}
+    made = {"create pod": 1, "start pod": 1, "create container": 1, "start container": 1}
+    assert counted(world.work.actions) == made
     assert counted(world.work.restarts) == {}
     world.exit("app", 1)
     world.pump()
