@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 
 from edgelet import errors
+from edgelet.model.gate import Gate
 from edgelet.model.hooks import HookState
 from edgelet.model.pod import Container, Exec, Lifecycle, Pod, Probe, RestartRule
 from tests.engine.world import KEY, World, fault_source, make_pod, settled
@@ -131,7 +132,7 @@ VERBS = tuple(
     reboot, conmon dies, agent restarts, liveness, started, lose image, container vanishes, pod vanishes,
     ignore SIGTERM, heed SIGTERM, bad command, good command, exits at start, stays up, volume fails, volume works,
     hooks end, hooks fail,
-    cut off, back, time, time, time, wake, relist""".replace("\n    ", " ").split(", ")
+    cut off, back, refuse, admit, time, time, time, wake, relist""".replace("\n    ", " ").split(", ")
 )
 
 ops = st.builds(Op, st.sampled_from(VERBS), st.integers(0, 6), st.sampled_from((0, 1, 3, 9, 40, 200, 700)))
@@ -276,6 +277,18 @@ class Play:
     def _cut_off(self, op: Op) -> None:
         self.world.runtime.unreachable = True
 
+    def _refuse(self, op: Op) -> None:
+        """The node does not take the pod, or it waits for another one: for ever, or for some seconds."""
+        until = self.world.clock.monotonic() + op.number if op.which % 2 else None
+        self._gate(Gate("NodePorts", "taken", refused=op.which % 3 > 0, until=until))
+
+    def _admit(self, op: Op) -> None:
+        self._gate(None)
+
+    def _gate(self, gate: Gate | None) -> None:
+        self.world.gate = gate
+        self.world.want(self.world.wish.pod, held=self.world.wish.held, grace=self.world.wish.grace)
+
     def _back(self, op: Op) -> None:
         self.world.runtime.unreachable = False
 
@@ -295,6 +308,7 @@ class Play:
         world.runtime.unreachable = False
         world.runtime.bad_commands.clear()
         world.volumes.fail_with = None
+        self._gate(None)
         for name in ("demo", "other"):
             world.runtime.add_image(name)
         world.runtime.exits_at_start = dict.fromkeys(INITS, 0)
@@ -332,6 +346,8 @@ def note(world: World) -> None:
         ("trouble", memory.trouble is not None),
         ("other generation", world.wish.pod is not None and memory.config_hash not in ("", world.wish.pod.config_hash)),
         ("no sandbox", world.pod() is None),
+        ("gated", world.gate is not None),
+        ("climbing", memory.climb is not None),
         ("backing off", any(w.reason == "CrashLoopBackOff" for w in world.local.waiting.values())),
         ("killed", any(c.stopping and c.stopping.kills for c in memory.containers.values())),
     ]

@@ -21,6 +21,7 @@ from edgelet.engine.local import Local
 from edgelet.engine.reconciler import Context, Reconciler, Stepped
 from edgelet.engine.states import States
 from edgelet.engine.workers import Mailbox, Wish
+from edgelet.model.gate import Gate
 from edgelet.model.hooks import HookKind, HookState
 from edgelet.model.observed import Bind, ObservedContainer, ObservedPod
 from edgelet.model.pod import Container, Pod, PodKey
@@ -299,6 +300,7 @@ class World:
         self.repairs = fakes.FakeRepairs(self.runtime)
         self.statuses = FakeStatuses()
         self.wish = Wish(None)
+        self.gate: Gate | None = None
         self.ready = True
         self.work = Work()
         self.boot()
@@ -436,7 +438,7 @@ class World:
         """The newest wish."""
         if pod is None and self.wish.pod is not None:
             self.rules.since = self.clock.monotonic()
-        self.wish = Wish(pod, held, grace)
+        self.wish = Wish(pod, held, grace, gate=self.gate if pod is not None else None)
         if grace is not None:
             self.rules.deletion = min(grace, self.rules.deletion if self.rules.deletion is not None else grace)
         self.box.wish(self.wish)
