@@ -81,7 +81,8 @@ class PodsTask:
         keys = {mirror_pods.key_of(e.pod, self._node) for e in entries} | set(self._cache.keys())
         with self._lock:
             self._failures.clear()
-            self._waiting = dict.fromkeys(sorted(keys), 0.0)
+            # Added to what waits: a pod may have changed since the store was read.
+            self._waiting.update(dict.fromkeys(sorted(keys), 0.0))
 
     @property
     def pending(self) -> int:

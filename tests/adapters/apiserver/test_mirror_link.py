@@ -214,7 +214,7 @@ def test_events_of_an_outage_are_sent_in_order_and_once_also_over_a_restart(box:
 def test_what_the_server_asks_for_is_waited_for(box: Rig) -> None:
     box.put(pod("web"))
     box.settle()
-    box.server.faults.add("refuse", code=429, retry_after=2, times=1)
+    box.server.faults.add("refuse", verb="create", resource="pods", code=429, retry_after=2, times=1)
     begin = time.monotonic()
     box.put(pod("later"))
     box.wait("the mirror", lambda: box.told("later-n1"))
