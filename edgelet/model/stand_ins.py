@@ -12,6 +12,7 @@ import re
 
 _APOSTROPHE, _PAIR, _COLON, _QUESTION = "\uf8f0", "\uf8f1\uf8f1", "\uf8f2", "\uf8f3"
 _ANY = re.compile("[\uf8f0-\uf8f3]")
+_ESCAPED = re.compile(r"\\[uU]0*[fF]8[fF][0-3]")
 _COLON_ENDS = (":]", ":}", ":,", ":[", ":{")
 # Not after a quote or a bracket: there the colon divides a key from its value, as in JSON.
 _LOOSE_COLON = re.compile(r"(?<=[^\s\"'\]}{\[,:]):++(?=[,\[\]{}])")
@@ -21,8 +22,8 @@ _LOOSE_QUESTION = re.compile(r"(?<=[^\s\"'\]}{\[,?])\?")
 
 
 def hide(text: str, python_parser: bool) -> str:
-    """The text as the parser should see it. One that has such characters itself is left alone."""
-    if not text.isascii() and _ANY.search(text):
+    """The text as the parser should see it. One that says such a character itself is left alone."""
+    if _ESCAPED.search(text) or (not text.isascii() and _ANY.search(text)):
         return text
     if "\\'" in text:
         # Escaped backslashes are out of the way while escaped apostrophes are looked for.
@@ -33,7 +34,7 @@ def hide(text: str, python_parser: bool) -> str:
 
 
 def restore(text: str, double_quoted: bool) -> str:
-    """A scalar with the hidden characters back in place."""
+    """A scalar with the hidden characters back in place; for a text that `hide` has changed."""
     if text.isascii() or not _ANY.search(text):
         return text
     text = text.replace(_APOSTROPHE, "" if double_quoted else "\\")

@@ -60,7 +60,7 @@ def read(text: str) -> Result:
     """All documents. A broken one is reported and reading goes on at the next `---` line."""
     result, line = Result(), 0
     rest = stand_ins.hide(text, C_PARSER is None)
-    budget = _Budget()
+    budget = _Budget(hidden=rest != text)
     while True:
         budget.document = line + 1
         try:
@@ -97,9 +97,13 @@ def _after_error(text: str, line: int, begun: int) -> int | None:
 
 @dataclass(slots=True)
 class _Budget:
-    """What one file has used up; `document` is the line where the newest document began."""
+    """What one file has used up; `document` is the line where the newest document began.
+
+    `hidden` = some of its characters are replaced (stand_ins).
+    """
 
     document: int = 0
+    hidden: bool = False
     events: int = 0
     unfolded: int = 0
 
@@ -179,7 +183,7 @@ class _Builder:
 
     def _scalar(self, event: Any) -> None:
         line, column = self._place(event)
-        text = stand_ins.restore(event.value, event.style == '"')
+        text = stand_ins.restore(event.value, event.style == '"') if self._budget.hidden else event.value
         if event.style == '"' and _SURROGATE.search(text):
             raise ReadError("an escape in this text stands for half a character (\\ud800 to \\udfff)", line, column)
         plain = event.style in (None, "") and event.tag is None

@@ -89,6 +89,13 @@ def test_crlf_and_documents() -> None:
     assert [d.plain() if d else None for d in result.documents] == [{"a": 1}, None, {"b": "x\ny\n"}]
 
 
+@pytest.mark.parametrize("said", ['"\\uf8f3"', '"\\U0000F8F3"', "'\uf8f3'", "\uf8f3"])
+def test_a_character_of_private_use_stays_what_it_is(said: str) -> None:
+    assert only(f"a: {said}\n").plain() == {"a": "\uf8f3"}
+    # What needs a stand-in beside it may be refused, but nothing is changed.
+    assert [d.plain()["a"] for d in yaml_reader.read(f"a: {said}\nb: [echo:]\n").documents if d] in ([], ["\uf8f3"])
+
+
 def test_a_broken_document_does_not_hide_the_next() -> None:
     result = yaml_reader.read("a: [1\n---\nb: 2\n---\nc: }\n---\nd: 4\n")
     assert [number for number, _ in result.errors] == [1, 3]
