@@ -10,7 +10,7 @@ VM    ?= bookworm
 export MALLOC_ARENA_MAX ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench saves outages fuzz-api test-client chaos faults mutants deb binary vm test-vm test-podman5 clean
+.PHONY: help setup run test check bench saves outages fuzz-api test-client chaos faults mutants deb binary vm test-vm test-podman5 test-package test-arm64 clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,8 +84,14 @@ vm: deb ## boot a virtual machine with the package in it and open a shell there;
 test-vm: deb ## the tests of the real target, in a virtual machine (as root; slow: software emulation)
 	EDGELET_VM=$(VM) $(PY) -m pytest tests/vm --timeout 1800 $(ARGS)
 
-test-podman5: $(VENV)/.dev ## contract suite and ten end-to-end tests with Debian 13's Podman, in a root of its own (as root)
-	nice -n 5 tests/podman5.sh $(ARGS)
+test-podman5: $(VENV)/.dev ## contract suite and twelve end-to-end tests with Debian 13's Podman, in a root of its own (as root)
+	nice -n 5 tests/roots/podman.sh trixie $(ARGS)
+
+test-package: $(VENV)/.dev ## the package upgraded from the first there was, removed and purged while pods run (as root)
+	tests/roots/package.sh $(ARGS)
+
+test-arm64: deb ## the package and edgelet.pyz on arm64, emulated, before a stand-in for Podman (as root)
+	tests/roots/arm64.sh $(ARGS)
 
 clean: ## stop the demo's pods and remove all that this Makefile made
 	@if [ -x $(PY) ] && [ -e .run ]; then $(PY) -m edgelet.demo clean; fi

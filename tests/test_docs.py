@@ -74,3 +74,10 @@ def test_the_ci_runs_the_commands_that_the_readme_promises() -> None:
     assert re.search(r"^make setup$", script, re.MULTILINE)
     assert re.search(r"^(if ! )?make test ", script, re.MULTILINE)
     assert "    make test " in (ROOT / "README.md").read_text()
+
+
+def test_the_tests_that_are_run_with_another_podman_exist() -> None:
+    named = re.findall(r"e2e/(\w+\.py)::(\w+)", (ROOT / "tests/roots/podman.sh").read_text())
+    assert len(named) >= 10
+    for file, test in named:
+        assert f"def {test}(" in (ROOT / "tests/e2e" / file).read_text()
