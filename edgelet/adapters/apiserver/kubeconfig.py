@@ -113,6 +113,8 @@ def _named(config: Mapping[str, Any], part: str, field_name: str, name: str) -> 
 def _access(cluster: Mapping[str, Any], user: Mapping[str, Any], directory: str) -> Access:
     server = str(cluster.get("server") or "")
     split = urllib.parse.urlsplit(server)
+    if split.username or split.password:
+        raise ValueError("server holds a user name: credentials belong to the user, where they are not shown")
     if split.scheme not in ("http", "https") or not split.hostname:
         raise ValueError(f'server "{server}" should read https://HOST:PORT')
     if user.get("auth-provider"):
