@@ -1,7 +1,7 @@
 #!/bin/bash
 # The package and the archive on arm64 under qemu's user emulation: Debian 12 arm64, entered as a throw-away copy.
 #   usage: arm64.sh [pytest arguments]        needs dist/*.deb; takes dist/edgelet.pyz too where it is. As root.
-# EDGELET_ROOTS_CACHE: where the root is kept. It takes a quarter of an hour to make, once: all is emulated.
+# EDGELET_ROOTS_CACHE: where the root is kept. It takes five minutes of CPU to make, once: its second half is emulated.
 set -euo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=root.sh

@@ -32,7 +32,7 @@ START = """
 cp /src/web.yaml /etc/kubernetes/manifests
 edgelet run --podman-socket=/src/podman.sock --node-name=n1 >/tmp/agent.log 2>&1 &
 agent=$!
-trap "cat /tmp/agent.log >&2" EXIT
+trap "kill $agent 2>/dev/null || true; cat /tmp/agent.log >&2" EXIT
 for i in $(seq 300); do
     grep -q "no room" /tmp/agent.log && edgelet get pods -o json >/tmp/pods.json && break
     kill -0 $agent || break
