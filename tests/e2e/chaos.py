@@ -411,6 +411,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--state", type=Path)
     parser.add_argument("--faults", action="store_true", help="20 pods behind a Podman that lies")
     given = parser.parse_args(words)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that all is taken away
     net_left.private()
     _begin(given)
     print(f"seed {given.seed}", flush=True)
