@@ -143,7 +143,7 @@ def test_trouble_at_random(agent: Agent, server: FakeServer) -> None:
     rounds = max(1, round(SECONDS / ROUND))
     for seed in _seeds(rounds):
         _trouble(agent, server, random.Random(seed), seed, SECONDS / rounds)
-        wait_equal(agent, admin)
+        wait_equal(agent, admin, killed=True)
         print(f"seed {seed}: {server.requests.count()} requests, all is equal")
     if STATE:
         Path(STATE).unlink(missing_ok=True)
