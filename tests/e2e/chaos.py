@@ -271,7 +271,7 @@ class Chaos:
         except (OSError, ValueError, http.client.HTTPException) as error:
             return f"no answer: {error}"
         wanted = {n: ("Succeeded" if n == "job" else "Running", n != "job", v) for n, v in self.wanted.items()}
-        if self.hurt and shown.get("job", ("",))[0] == "Failed":
+        if self.hurt and "job" in wanted and shown.get("job", ("",))[0] == "Failed":
             wanted["job"] = ("Failed", False, self.wanted["job"])
         if shown != wanted:
             return f"shown {shown}, wanted {wanted}"
