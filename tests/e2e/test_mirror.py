@@ -93,7 +93,7 @@ def test_a02_a_mirror_that_is_deleted_comes_back_and_the_containers_never_notice
 
 
 def test_a04_a_mirror_stays_running_until_its_pod_has_ended(agent: Agent, server: FakeServer) -> None:
-    grace = 6  # the statement's 20 s, scaled down: the test of the rule is what counts
+    grace = 20
     stubborn = container(command=STUBBORN)
     first = show(agent, server, "web", stubborn, terminationGracePeriodSeconds=grace)
     agent.remove("web")
