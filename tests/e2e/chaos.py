@@ -345,7 +345,9 @@ class Chaos:
     def left(self) -> list[str]:
         """Anything of any pod that is still on the machine."""
         agent, storage = self.agent, self.agent.env.storage
-        inside = [f"container of the storage {line}" for line in agent.podman("ps", "-aq", "--external").split()]
+        # A Podman that is killed while it makes a pod leaves a name in its storage that tells nobody whose it was.
+        names = agent.podman("ps", "--all", "--external", "--format", "{{.Names}}").split()
+        inside = [f"container of the storage {name}" for name in names if not name.endswith("-infra")]
         logs = [f"log directory {p}" for p in agent.logs.glob("*")] if agent.logs.exists() else []
         data = [f"data {p}" for p in (agent.root / "pods").glob("*")]
         below = Path("/proc/self/mountinfo").read_text().splitlines()
