@@ -36,6 +36,7 @@ LOOK_SECONDS = 0.1
 """Between two looks at a condition; a look is one request on a unix socket."""
 DEADLINE = 30.0
 """Seconds that anything may take which the test does not measure: a slow machine is no failure."""
+LIST_TRIES = 20
 PATIENCE = float(os.environ.get("EDGELET_TEST_PATIENCE", "1"))
 """All deadlines here are that many times as long: emulated machines are slower than slow."""
 ROOT = Path(__file__).parents[2]
@@ -337,9 +338,12 @@ class Agent:
         return [c for r in rows if not r["IsInfra"] for c in inspect(self.env, r["Id"])]
 
     def rows(self, kind: str, *labels: str) -> list[Json]:
-        """Podman's list of this agent's containers or pods."""
+        """Podman's list of this agent's containers or pods; it fails when one of them goes while it is made."""
         filters = quote(json.dumps({"label": [f"{OWNER}={self.owner}", *labels]}))
-        rows: list[Json] = ask_podman(self.env, f"{kind}/json?all=true&filters={filters}")[1] or []
+        answers = (ask_podman(self.env, f"{kind}/json?all=true&filters={filters}") for _ in range(LIST_TRIES))
+        rows: list[Json] | None = next((found or [] for status, found in answers if status == 200), None)
+        if rows is None:
+            raise OSError(f"Podman cannot list {kind}, asked {LIST_TRIES} times")
         if kind == "containers":
             self.seen_ids |= {r["Id"] for r in rows}
         return rows

@@ -40,7 +40,8 @@ def test_pain_19_http_liveness_on_a_lone_box(agent: Agent) -> None:
     agent.inside("live", "rm", "/tmp/w/ok")
     agent.wait("a restart", lambda: agent.running_id("live") not in ("", first))
     assert agent.restarts("live") == 1
-    assert "HTTP probe failed with statuscode: 404" in agent.events("live", "Unhealthy")[0]["message"]
+    said = [e["message"] for e in agent.events("live", "Unhealthy")]
+    assert "Liveness probe failed: HTTP probe failed with statuscode: 404" in said
 
 
 def test_a09_pain_2_the_stock_exec_liveness_example_scaled_down(agent: Agent) -> None:

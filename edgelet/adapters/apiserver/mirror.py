@@ -105,6 +105,7 @@ class Mirror:
         self._events = EventsTask(parts, asked, self._state)
         self._watch = Watch(self._watched, o.node, self._cache, self._list_again)
         self._list = ListTask(asked, self._state, self._cache, self._pods, self._watch)
+        self._pods.relist = self._list.again
         self._lease = LeaseTask(parts, asked, self._state)
         node = NodeTask(parts, asked, self._state)
         self._boot = Connection(o.bootstrap, timeout, parts.clock.time) if o.bootstrap else None

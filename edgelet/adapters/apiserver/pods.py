@@ -6,6 +6,7 @@ import heapq
 import logging
 import random
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +61,8 @@ class PodsTask:
         self._failures: dict[PodKey, tuple[int, str]] = {}  # how often in a row, and of which generation
         self._told: dict[PodKey, Told] = {}
         self._churn: dict[PodKey, tuple[str, mirror_link.Churn]] = {}
+        self.relist: Callable[[], None] = lambda: None
+        """Asks for a list: what a node hears of a single pod may be wrong for a moment after that was made."""
 
     # -- the queue --------------------------------------------------------------------------------
 
@@ -206,6 +209,8 @@ class PodsTask:
     def _exists(self, key: PodKey, reply: Reply) -> bool:
         """A pod of that name is there: ours from a try whose answer was lost, one that ends, or a stranger's."""
         found = self._api.pod(key)
+        if _unrelated(found):
+            self.relist()
         if found.code != 200:
             raise api.refused(f"mirror pod {key}", reply)
         self._cache.put(mirror_pods.remote(found.document))
@@ -214,8 +219,7 @@ class PodsTask:
     def _delete(self, key: PodKey, there: Remote) -> None:
         reply = self._api.delete_pod(key, there.uid)
         if reply.code in (200, 202, 404) or _unrelated(reply):
-            self._cache.forget(there)
-            self._told.pop(key, None)
+            self._vanished(key, there, reply)
             return
         if reply.code == 409:
             self._look(key, there)
@@ -226,13 +230,19 @@ class PodsTask:
         """The pod as it is on the server; None = it is gone. Raises Refused."""
         reply = self._api.pod(key)
         if reply.code == 404 or (_unrelated(reply) and not self._new(key)):
-            self._cache.forget(there)
-            self._told.pop(key, None)
+            self._vanished(key, there, reply)
             return None
         if reply.code != 200:
             raise api.refused(f"read the mirror of pod {key}", reply)
         self._cache.put(mirror_pods.remote(reply.document))
         return reply.document
+
+    def _vanished(self, key: PodKey, there: Remote, reply: Reply) -> None:
+        """It is gone, or the server's authorizer has not heard of it yet (a create whose answer was lost): list."""
+        self._cache.forget(there)
+        self._told.pop(key, None)
+        if _unrelated(reply):
+            self.relist()
 
     def _new(self, key: PodKey) -> bool:
         """Of a pod that was made just now the authorizer may not know yet that it is ours."""
