@@ -23,6 +23,10 @@ DEFAULT_PODMAN_SOCKET = "/run/podman/podman.sock"
 _MIB = 2**20
 
 
+SHARED_NETWORK = "podman"
+"""Podman's default network: also of containers that are none of ours."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """All settings of one agent: valid, absolute, complete. Durations in seconds, sizes in bytes."""
@@ -111,7 +115,7 @@ class Settings:
     max_pods: int = 110
     """Most pods this node runs; 0 = none."""
 
-    pod_network: str = "podman"
+    pod_network: str = SHARED_NETWORK
     """Podman network that pods join. One that does not exist is made, with a name service: pods find each other."""
 
     pod_cidr: str = ""

@@ -299,9 +299,11 @@ def _prober(base: Base, runner: OciExec, wake: ports.Wake) -> Prober:
 
 
 def _sweeper(base: Base) -> Sweeper:
+    shared = base.settings.pod_network == config.SHARED_NETWORK  # what is left there may be anybody's
+
     def facts() -> Facts:
         known = base.runtime.networks()
-        return Facts(known.containers, known.named, known.subnets)
+        return Facts(known.containers, known.named, () if shared else known.subnets)
 
     def told(what: str) -> None:
         message = f"removed what a Podman that was killed had left: {what}"

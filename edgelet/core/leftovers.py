@@ -1,8 +1,9 @@
 """What a Podman that was killed has left of pods' networks: decided from what is there, and nothing is guessed.
 
 A network namespace is stale when it is named as Podman names them, no process is in it, no container of
-Podman names it, and its addresses are of our network (or it has none yet).  Whatever is stale must be so at two
-looks, `PATIENCE` apart: a network that is just being set up, by whatever Podman, is not.  Pure.
+Podman names it, and its addresses are of our network: one that has none tells nobody whose it was, and stays.
+Whatever is stale must be so at two looks, `PATIENCE` apart: a network that is just being set up, by whatever
+Podman, is not.  Pure.
 """
 
 from __future__ import annotations
@@ -46,9 +47,8 @@ class Left:
 
 def stale(sight: Sight, ours: Collection[str]) -> Left:
     """What nobody needs any more; `ours` = the addresses, among those seen, that are of our network."""
-    spaces = frozenset(
-        s for s in sight.spaces if not s.busy and s.path not in sight.named and all(a in ours for a in s.addresses)
-    )
+    idle = (s for s in sight.spaces if s.addresses and not s.busy and s.path not in sight.named)
+    spaces = frozenset(s for s in idle if all(a in ours for a in s.addresses))
     kept = {a for s in sight.spaces if s not in spaces for a in s.addresses}
     leases = frozenset(
         x for x in sight.leases if x.address in ours and x.address not in kept and x.holder not in sight.containers

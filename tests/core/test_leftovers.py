@@ -62,10 +62,10 @@ def test_a_lease_of_a_container_that_exists_is_kept_and_its_rules_too() -> None:
     assert (left.leases, left.rules) == (frozenset(), frozenset())
 
 
-def test_a_namespace_without_address_is_stale_when_nobody_is_in_it() -> None:
+def test_a_namespace_without_address_may_be_anybodys_and_stays() -> None:
     bare = Space("/run/netns/netns-bare", 13)
-    assert stale(Sight((bare,)), OURS).spaces == {bare}
-    assert not stale(Sight((replace(bare, busy=True),)), OURS)
+    assert not stale(Sight((bare,)), OURS)
+    assert stale(Sight((replace(bare, addresses=frozenset({OLD})),)), OURS)
 
 
 def test_the_port_of_a_dead_rule_may_have_a_living_one_whose_marks_stay() -> None:

@@ -36,6 +36,8 @@ SETTLE = 480.0
 """Seconds until all is as it should be: several failures in a row are answered with growing patience."""
 LEFT = 480.0
 """Seconds until what a killed Podman left is gone, at the end of all."""
+NETWORK = ("--pod-network=edgechaos", "--pod-cidr=10.86.0.0/24")
+"""A network of the agent's own: on Podman's default one it takes nothing away."""
 PART = 2400.0
 """Seconds after which a long run ends a part."""
 
@@ -396,7 +398,7 @@ def _agent(directory: str) -> Iterator[Agent]:
 
 def _chaos(given: argparse.Namespace, agent: Agent) -> Chaos:
     if not given.faults:
-        agent.start()
+        agent.start(*NETWORK)
         return Chaos(agent, random.Random(given.seed))
     from tests.e2e.faults import Faults
 
