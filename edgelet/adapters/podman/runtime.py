@@ -30,6 +30,8 @@ from .times import Times, lives
 log = logging.getLogger(__name__)
 
 CREATE_SECONDS = 120.0
+_UNHEARD = ("sending signal to container", "timed out waiting for file")
+"""How Podman 5 and 4 tell that a container's end came to no conmon."""
 
 Warn = Callable[[Pod, str], None]
 
@@ -168,7 +170,8 @@ class Podman:
             return
         except (errors.Temporary, errors.Conflict) as error:  # Podman 4, Podman 5
             improper = "container state improper" in str(error)  # it does not run
-            if not improper and not ("sending signal to container" in str(error) and self._has_ended(container_id)):
+            unheard = any(words in str(error) for words in _UNHEARD)
+            if not improper and not (unheard and self._has_ended(container_id)):
                 raise
 
     def _has_ended(self, container_id: str) -> bool:
