@@ -165,10 +165,14 @@ class Agent:
 
     def get(self, path: str) -> Any:
         """JSON from the API. Raises OSError when nobody answers."""
+        return json.loads(self.text(path))
+
+    def text(self, path: str) -> str:
+        """Any answer from the API as text. Raises OSError when nobody answers."""
         connection = UnixConnection(str(self.socket))
         try:
             connection.request("GET", path)
-            return json.loads(connection.getresponse().read())
+            return connection.getresponse().read().decode()
         finally:
             connection.close()
 
