@@ -340,7 +340,7 @@ def test_a_container_without_its_conmon_is_killed(real: RealWorld) -> None:
         _, started = running(world)
         world.kill_conmon(started, process_too=False)
         told.call("signal", lambda: world.runtime.signal_container(started.id, "SIGKILL"))
-        told.see(world)
+        # Whether Podman notes the end depends on who reaps the process, so what it lists now is not compared.
         told.call("remove", lambda: world.runtime.remove_container(started.id))
         told.see(world)
 
