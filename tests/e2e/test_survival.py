@@ -239,7 +239,7 @@ def reboot(agent: Agent) -> None:
             Path(key).unlink(missing_ok=True)
     for place in (Path(env.directory), agent.directory):
         for mounted in reversed(mounts_below(place)):
-            subprocess.run(["umount", "-l", mounted], check=True)
+            subprocess.run(["umount", "-l", mounted], check=False)  # one may have gone meanwhile
     for lost in (env.storage.runroot, env.storage.tmpdir, str(agent.run_dir)):
         shutil.rmtree(lost)
     for c in infra:
