@@ -20,6 +20,7 @@ from ..model.pod import PodKey
 from . import probe_exec
 from .probe_io import Answer, Deadline, Steps
 from .probe_loop import Loop
+from .turning import Turning
 
 log = logging.getLogger(__name__)
 
@@ -51,15 +52,13 @@ class Hooks:
         self._runner = runner
         self._recorder = recorder
         self._wake = wake
-        self._fatal = fatal
         self._lock = threading.Lock()
         self._states: dict[PodKey, dict[tuple[str, HookKind], HookState]] = {}
         self._new: list[_Run] = []
         self._running: dict[int, _Run] = {}
         self._serial = count(1)
         self._loop = Loop(clock)
-        self._stopping = False
-        self._thread = threading.Thread(target=self._run, name="hooks", daemon=True)
+        self._turning = Turning("hooks", self._loop, self.step, fatal)
 
     # ---- ports.Hooks, from any thread -------------------------------------------------------------
 
@@ -67,7 +66,7 @@ class Hooks:
         """See ports.Hooks."""
         with self._lock:
             states = self._states.setdefault(target.key, {})
-            if (target.container_id, kind) in states or self._stopping:
+            if (target.container_id, kind) in states or self._turning.stopping:
                 return
             states[target.container_id, kind] = HookState.RUNNING
             self._new.append(_Run(target, kind, handler, self._clock.monotonic() + limit))
@@ -99,17 +98,13 @@ class Hooks:
 
     def start(self) -> None:
         """Begin to run hooks."""
-        self._thread.start()
+        self._turning.start()
 
     def stop(self, timeout: float = 5.0) -> None:
         """End the thread and every hook; commands under way are killed with all they started."""
         with self._lock:
-            self._stopping = True
-        self._loop.poke()
-        if self._thread.ident is None:
-            self._loop.close()
-        else:
-            self._thread.join(timeout)
+            self._turning.stopping = True  # from here on `begin` takes nothing
+        self._turning.stop(timeout)
 
     def step(self, block: bool = True) -> None:
         """One turn: drop what nobody waits for, begin what is new, wait, take in what has ended."""
@@ -126,16 +121,6 @@ class Hooks:
 
     def _wanted(self, run: _Run) -> bool:
         return (run.target.container_id, run.kind) in self._states.get(run.target.key, {})
-
-    def _run(self) -> None:
-        try:
-            while not self._stopping:
-                self.step()
-        except BaseException as error:  # guard
-            log.critical("the hooks' thread has ended, no hook runs any more", exc_info=True)
-            self._fatal(f"the hooks' thread has ended: {error}")
-        finally:
-            self._loop.close()
 
     def _fly(self, run: _Run) -> None:
         token = next(self._serial)

@@ -27,6 +27,7 @@ from . import probe_exec, probe_io
 from .probe_io import Answer, Steps
 from .probe_loop import Loop
 from .probe_tally import Tallies, Tally
+from .turning import Turning
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ class Prober:
         wake: ports.Wake,
         results: Results | None = None,
         alive: Callable[[ports.Target], bool] | None = None,
-        fatal: Callable[[str], None] | None = None,
+        fatal: Callable[[str], None] = lambda message: None,
     ) -> None:
         """`alive` tells whether a container's process still lives: what its probes say then is void.
 
@@ -105,7 +106,6 @@ class Prober:
         self._wake = wake
         self._results = results
         self._alive = alive or _process_lives
-        self._fatal = fatal
         self._before: dict[str, tuple[bool, bool]] = dict(results.load()) if results else {}
         self._saved: dict[str, tuple[bool, bool]] = dict(self._before)
         self._saving = threading.Lock()
@@ -119,8 +119,7 @@ class Prober:
         self._lock = threading.Lock()
         self._lanes = probe_exec.Lanes()
         self._loop = Loop(clock)
-        self._stopping = False
-        self._thread = threading.Thread(target=self._run, name="prober", daemon=True)
+        self._turning = Turning("prober", self._loop, self.step, fatal)
 
     # ---- ports.Probes, from any thread ------------------------------------------------------
 
@@ -164,16 +163,11 @@ class Prober:
 
     def start(self) -> None:
         """Begin to probe."""
-        self._thread.start()
+        self._turning.start()
 
     def stop(self, timeout: float = 5.0) -> None:
         """End the thread and every try; commands under way are killed with all they started."""
-        self._stopping = True
-        self._loop.poke()
-        if self._thread.ident is None:
-            self._loop.close()
-        else:
-            self._thread.join(timeout)
+        self._turning.stop(timeout)
 
     def step(self, block: bool = True) -> None:
         """One turn: begin what is due, wait for the next thing to happen, take in what has ended."""
@@ -188,18 +182,6 @@ class Prober:
             self._fly(waiting)
         for token, answer in self._loop.turn(self._wake_at(), block):
             self._landed(token, answer)
-
-    def _run(self) -> None:
-        try:
-            while not self._stopping:
-                self.step()
-        except BaseException as error:  # guard
-            log.critical("the prober has ended, no probe runs any more", exc_info=True)
-            if self._fatal is None:
-                raise
-            self._fatal(f"the prober has ended: {error}")
-        finally:
-            self._loop.close()
 
     def _wake_at(self) -> float | None:
         now = self._clock.monotonic()

@@ -21,11 +21,12 @@ class Bench:
     """Hooks without a thread, driven by hand."""
 
     def __init__(self) -> None:
+        self.fatal: list[str] = []
         self.clock = FakeClock()
         self.runner = probing.FakeRunner()
         self.recorder = FakeRecorder()
         self.woken: list[PodKey] = []
-        self.hooks = Hooks(self.clock, self.runner, self.recorder, self.woken.append)
+        self.hooks = Hooks(self.clock, self.runner, self.recorder, self.woken.append, self.fatal.append)
 
     def begin(self, handler: HookHandler, kind: HookKind = PRE, limit: float = 30, container_id: str = "id1") -> None:
         container = Container("c", "i", ports=(Port(81, name="http"),))
@@ -168,12 +169,21 @@ def test_hooks_of_containers_that_are_gone_are_ended_and_forgotten(bench: Bench)
 
 def test_the_thread_runs_hooks_and_ends_with_all_it_runs() -> None:
     bench = Bench()
-    told: list[str] = []
-    bench.hooks._fatal = told.append
     bench.hooks.start()
     target = ports.Target(KEY, "uid", Container("c", "i"), "id1", 1, "", "127.0.0.1", 0.0)
     bench.hooks.begin(PRE, target, Exec(("hang",)), 1e9)  # longer than the kernel can wait
     probing.wait_until(lambda: bool(bench.runner.under_way()))
     bench.hooks.stop()
     assert bench.runner.under_way() == []
-    assert told == []
+    assert bench.fatal == []
+
+
+def test_the_end_of_the_thread_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def boom(hooks: Hooks, block: bool = True) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(Hooks, "step", boom)
+    broken = Bench()
+    broken.hooks.start()
+    probing.wait_until(lambda: broken.fatal == ["the thread hooks has ended: boom"])
+    broken.hooks.stop()
