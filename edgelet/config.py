@@ -112,6 +112,12 @@ class Settings:
     container_log_monitor_interval: float = 10.0
     """Seconds between looks at the logs' sizes."""
 
+    registry_pull_qps: int = 5
+    """Most image pulls a second, on the average; any more fail at once and are tried again (kubelet). 0 = no limit."""
+
+    registry_burst: int = 10
+    """Most pulls at once."""
+
     max_pods: int = 110
     """Most pods this node runs; 0 = none."""
 

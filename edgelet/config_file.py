@@ -34,7 +34,7 @@ class Parsed:
 _NOT_USED = {
     "that is Podman's business, see containers.conf and registries.conf": """
         cgroupDriver cgroupRoot cgroupsPerQOS kubeletCgroups systemCgroups containerRuntimeEndpoint
-        imageServiceEndpoint runtimeRequestTimeout registryPullQPS registryBurst hairpinMode
+        imageServiceEndpoint runtimeRequestTimeout hairpinMode
         makeIPTablesUtilChains iptablesMasqueradeBit iptablesDropBit failCgroupV1 userNamespaces""",
     "edgelet's API has one port, with TLS, roles by token and certificate (address, port, tokenAuthFile)": """
         enableServer healthzPort healthzBindAddress authorization tlsCipherSuites

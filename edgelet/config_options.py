@@ -159,6 +159,8 @@ OPTIONS = (
         "10s",
         "between looks at log sizes",
     ),
+    Option("registry_pull_qps", "registryPullQPS", ("--registry-qps",), values.count(0, 10_000), "5", "pulls a second"),
+    Option("registry_burst", "registryBurst", ("--registry-burst",), values.count(1, 10_000), "10", "and at once"),
     Option("max_pods", "maxPods", ("--max-pods",), values.count(0, 10_000), "110", "most pods on this node"),
     Option("pod_network", "podNetwork", ("--pod-network",), values.network_name, "NAME", "Podman network of pods"),
     Option("pod_cidr", "podCIDR", ("--pod-cidr",), values.network, "CIDR", "addresses of pods, if the agent makes it"),

@@ -40,6 +40,8 @@ DEFAULTS = {
     "tls_private_key_file": "",
     "client_ca_file": "",
     "token_auth_file": "",
+    "registry_pull_qps": 5,
+    "registry_burst": 10,
     "max_pods": 110,
     "pod_network": "podman",
     "pod_cidr": "",

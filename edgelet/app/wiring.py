@@ -241,7 +241,8 @@ def _engine(base: Base, order: tuple[str, ...], sweeper: Sweeper) -> Engine:
         base.beat.fatal,
         last_words.read,
     )
-    puller = Puller(base.calls, base.clock, base.events, workers.pulled, base.beat.fatal, workers.hurry)
+    rated = (base.settings.registry_pull_qps, base.settings.registry_burst)
+    puller = Puller(base.calls, base.clock, base.events, workers.pulled, base.beat.fatal, workers.hurry, rated)
     runner = OciExec(os.path.join(base.settings.run_dir, "exec"))
     prober = _prober(base, runner, wake)
     hooks = Hooks(base.clock, runner, base.events, wake, base.beat.fatal)

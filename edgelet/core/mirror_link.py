@@ -75,27 +75,6 @@ def object_retry(failures: int, draw: float) -> float:
     return polling.after_failure(FIRST_RETRY, failures, None, draw, RETRY_CAP)
 
 
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """A token bucket as client-go has it: `qps` a second, `burst` at once."""
-
-    qps: float
-    burst: float
-    tokens: float
-    at: float
-
-
-def bucket(qps: float, burst: float, now: float) -> Bucket:
-    """A full one."""
-    return Bucket(qps, burst, burst, now)
-
-
-def take(full: Bucket, now: float) -> tuple[Bucket, float]:
-    """One request: the bucket after it, and the seconds to wait before it."""
-    tokens = min(full.burst, full.tokens + (now - full.at) * full.qps) - 1.0
-    return replace(full, tokens=tokens, at=now), max(0.0, -tokens / full.qps)
-
-
 def renew_interval(duration: float) -> float:
     """Seconds between two renewals of the lease."""
     return duration / LEASE_PARTS

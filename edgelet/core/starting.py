@@ -8,7 +8,7 @@ from ..model.actions import Action, Verb
 from ..model.observed import ObservedContainer, ObservedPod
 from ..model.pod import Container, Pod
 from ..model.status import Waiting
-from . import backoff, restart, text
+from . import backoff, image_name, restart, text
 from .memory import ContainerMemory, PodMemory, PullState
 from .view import Look
 
@@ -84,13 +84,14 @@ def image_step(container: Container, known: ContainerMemory, config_hash: str, n
     """What the image of `container` needs before a create; None = nothing.
 
     With policy IfNotPresent and Never the create itself finds out whether the image is there, so a
-    present image costs no call.
+    present image costs no call; for a name that is none there is nothing to create from (3.7.5).
     """
     pull = known.pull
     why = f"policy {container.pull_policy}"
     request = Action(Verb.PULL_IMAGE, why, container.name, container.image, config_hash=config_hash)
     if pull is None:
-        return Step(request, blocks=True) if container.pull_policy == "Always" else None
+        asks = container.pull_policy == "Always" or image_name.fault(container.image)
+        return Step(request, blocks=True) if asks else None
     if pull.state is PullState.READY:
         return None
     if pull.state is PullState.PULLING:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .. import errors, ports
-from ..core import backoff
+from ..core import backoff, image_name, rate
 from ..core.memory import Pull, PullState
 from ..model.pod import Container, PodKey
 
@@ -17,6 +17,9 @@ log = logging.getLogger(__name__)
 
 NEVER_PULL_RETRY = 10.0
 """Seconds until an image that may not be pulled is looked for again."""
+
+BAD_NAME_RETRY = 60.0
+"""Seconds until an image whose name is none is told once more."""
 
 CLOCK_LOOK = 1.0
 """Seconds between looks at the clock while a wrong one may be why a registry's certificate fails."""
@@ -26,6 +29,8 @@ CLOCK_JUMP = 2.0
 
 UNTIMELY = "expired or is not yet valid"
 """What Podman says of a certificate whose time, by this machine's clock, is not now."""
+
+NO_RATE = (0.0, 0.0)
 
 MAX_WAITING = 256
 """Pods that are remembered for a wrong clock; far above what waits for images on one box."""
@@ -57,14 +62,19 @@ class Puller:
         deliver: Deliver,
         fatal: Callable[[str], None] = lambda message: None,
         hurry: Callable[[PodKey], None] = lambda key: None,
+        rated: tuple[float, float] = NO_RATE,
     ) -> None:
-        """`fatal` is told when the thread ends although it must not; `hurry` ends the back-off of a pod."""
+        """`fatal` is told when the thread ends although it must not; `hurry` ends the back-off of a pod.
+
+        `rated` = so many pulls a second on the average and so many at once; any more fail (3.7.2).
+        """
         self._runtime = runtime
         self._clock = clock
         self._recorder = recorder
         self._deliver = deliver
         self._fatal = fatal
         self._hurry = hurry
+        self._bucket = rate.bucket(*rated, clock.monotonic())
         self._waiting: dict[PodKey, float] = {}
         self._queue: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="puller", daemon=True)
@@ -81,6 +91,8 @@ class Puller:
     def request(self, request: Request) -> Pull:
         """The state right now; PULLING = a result will be delivered. Raises errors.RuntimeFailure."""
         container = request.container
+        if wrong := image_name.fault(container.image):
+            return self._no_name(request, wrong)
         if container.pull_policy != "Always" and self._runtime.image(container.image) is not None:
             self._recorder.event(request.ref, "Normal", "Pulled", present(container.image))
             return Pull(PullState.READY)
@@ -90,6 +102,12 @@ class Puller:
             return Pull(PullState.FAILED, "ErrImageNeverPull", message, self._clock.monotonic(), NEVER_PULL_RETRY)
         self._queue.put(request)
         return Pull(PullState.PULLING, at=self._clock.monotonic())
+
+    def _no_name(self, request: Request, wrong: str) -> Pull:
+        image = request.container.image
+        message = f'Failed to apply default image tag "{image}": couldn\'t parse image reference "{image}": {wrong}'
+        self._recorder.event(request.ref, "Warning", "InspectFailed", message)
+        return Pull(PullState.FAILED, "InvalidImageName", message, self._clock.monotonic(), BAD_NAME_RETRY)
 
     def _run(self) -> None:
         try:
@@ -126,6 +144,7 @@ class Puller:
         began = self._clock.monotonic()
         self._waiting.pop(request.key, None)
         try:
+            self._allow()
             found = self._runtime.pull(image)
         except errors.RuntimeFailure as error:
             return self._failed(request, error)
@@ -138,6 +157,12 @@ class Puller:
             f" Image size: {found.size} bytes.",
         )
         return Pull(PullState.READY)
+
+    def _allow(self) -> None:
+        """Raises PullFailed when there were too many pulls just now."""
+        self._bucket, may = rate.try_take(self._bucket, self._clock.monotonic())
+        if not may:
+            raise errors.PullFailed("pull QPS exceeded")
 
     def _failed(self, request: Request, error: errors.RuntimeFailure) -> Pull:
         image = request.container.image

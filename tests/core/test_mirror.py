@@ -63,16 +63,6 @@ def test_a_change_of_the_network_ends_a_long_wait_but_not_time_and_again() -> No
     assert mirror_link.network_changed(again, 20.0).retry_at < 21.0
 
 
-@given(st.lists(st.floats(0, 5), max_size=300))
-def test_the_rate_limit_holds_over_any_stretch(gaps: list[float]) -> None:
-    bucket, now = mirror_link.bucket(50, 100, 0.0), 0.0
-    for sent, gap in enumerate(gaps, 1):
-        now += gap
-        bucket, wait = mirror_link.take(bucket, now)
-        now += wait
-        assert sent <= 100 + now * 50 + 1e-6
-
-
 def test_an_own_renewal_whose_answer_was_lost_is_no_clash() -> None:
     holder = mirror_link.trying(mirror_link.Holder(), "t1")
     assert not mirror_link.clash(mirror_link.judged(holder, "t1", True, 5.0), 40.0, 5.0)

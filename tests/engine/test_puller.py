@@ -129,6 +129,18 @@ def test_its_thread_pulls_one_after_the_other_and_ends(bench: Bench) -> None:
     ]
 
 
+def test_beyond_the_rate_a_pull_fails_and_a_present_image_serves(bench: Bench) -> None:
+    puller = Puller(bench.runtime, bench.clock, bench.recorder, lambda *_: None, rated=(5, 2))
+    bench.runtime.registry["far"] = bench.runtime.images["demo"]
+    assert [puller.pull(request()).state for _ in range(2)] == [PullState.READY] * 2
+    made = puller.pull(request("gone"))
+    assert (made.reason, made.message, made.delay) == ("ErrImagePull", "pull QPS exceeded", 10)
+    assert puller.pull(request("demo", "Always")) == Pull(PullState.READY)
+    assert len(bench.runtime.called("pull")) == 2
+    bench.clock.advance(0.2)
+    assert puller.pull(request()).state is PullState.READY
+
+
 def test_a_fault_in_the_puller_is_told_and_not_silent() -> None:
     told: list[str] = []
     clock = fakes.FakeClock()

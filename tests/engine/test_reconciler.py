@@ -386,6 +386,19 @@ def test_an_image_that_may_not_be_pulled_is_waited_for(world: World) -> None:
     assert world.runtime.running() == ["app"]
 
 
+@pytest.mark.parametrize("policy", ["Always", "IfNotPresent", "Never"])
+def test_a_name_that_no_image_can_have_is_told_and_asks_nobody(world: World, policy: str) -> None:
+    up(world, make_pod(containers=(replace(APP, image="q.io/UP:1", pull_policy=policy),)))
+    said = (
+        'Failed to apply default image tag "q.io/UP:1": couldn\'t parse image reference "q.io/UP:1": invalid reference'
+        " format: repository name (UP) must be lowercase"
+    )
+    world.run(200)
+    assert world.status.containers[0].state == Waiting("InvalidImageName", said)
+    assert {(e.kind, e.message) for e in world.recorder.events if e.reason == "InspectFailed"} == {("Warning", said)}
+    assert not world.runtime.called("pull") and not world.runtime.called("create_container")
+
+
 def test_a_present_image_serves_when_the_registry_does_not(world: World) -> None:
     world.runtime.fail("pull", errors.PullFailed("cannot pull demo: no route to host"))
     up(world, make_pod(containers=(replace(APP, pull_policy="Always"),)))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
-from ...core import mirror_link
+from ...core import rate
 from ...errors import Refused
 from ...model.pod import PodKey
 from ...ports import Clock
@@ -30,13 +30,13 @@ class Api:
         self._connection = connection
         self._node = quote(node, safe="")
         self._clock = clock
-        self._bucket = mirror_link.bucket(qps, burst, clock.monotonic())
+        self._bucket = rate.bucket(qps, burst, clock.monotonic())
         self._pause = pause
 
     def _ask(
         self, method: str, path: str, body: Json | None = None, kind: str = "application/json", accept: str = ""
     ) -> Reply:
-        self._bucket, wait = mirror_link.take(self._bucket, self._clock.monotonic())
+        self._bucket, wait = rate.take(self._bucket, self._clock.monotonic())
         if wait:
             self._pause(wait)
         return self._connection.request(method, path, body, kind, accept)

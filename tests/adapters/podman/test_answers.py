@@ -152,6 +152,7 @@ def test_failures_have_a_type(status: int, cause: str, message: str, expected: t
         ("parsing reference \"A\": repository name must be lowercase", "InvalidImageName"),
         ("pinging container registry x: dial tcp 1.2.3.4:443: connect: connection refused", "RegistryUnavailable"),
         ("reading manifest latest in x: manifest unknown", "ErrImagePull"),
+        ("Source image rejected: A signature was required, but no signature exists", "SignatureValidationFailed"),
     ],
 )  # fmt: skip
 def test_pull_reasons(message: str, expected: str) -> None:
