@@ -96,6 +96,8 @@ class Chaos:
     version: int = 0
     touched: set[str] = field(default_factory=set)
     edited: set[str] = field(default_factory=set)
+    slow: set[str] = field(default_factory=set)
+    """Pods that may still be on their way down when all looks as wanted: what ends runs and is Ready until then."""
     rough: bool = False
     """Something was killed in this round."""
     hurt: bool = False
@@ -131,6 +133,7 @@ class Chaos:
         file, aside = self.agent.manifests / f"{name}.yaml", self.agent.directory / "aside"
         pause = self.chance.choice((0.0, 0.3, 1.0, 3.0)) * self.chance.random()
         self._touch(name, edited=True)
+        self.slow.add(name)
         self._note(f"move {name} away for {pause:.2f} s")
         file.rename(aside)
         time.sleep(pause)
@@ -170,6 +173,7 @@ class Chaos:
         if (name := self._some()) is None or not self.agent.running:
             return
         self._touch(name, edited=True)
+        self.slow.add(name)
         self.agent.cli("restart", name, check=False)
         self._note(f"restart {name}")
 
@@ -230,7 +234,8 @@ class Chaos:
 
     def round(self) -> None:
         """Some troubles at random moments, then quiet until all is as wanted."""
-        self.touched.clear()
+        self.touched = set(self.slow)
+        self.slow.clear()
         self.edited.clear()
         self.story.clear()
         self.rough = False
@@ -263,6 +268,7 @@ class Chaos:
                 waits = [c for c in ("app", "side", "init") if self.agent.waiting(name, c) == "CrashLoopBackOff"]
                 if waits and name not in self.edited:
                     self._touch(name, edited=True)
+                    self.slow.add(name)
                     self.agent.cli("restart", name, check=False)
 
     def wrong(self) -> str:
