@@ -56,7 +56,7 @@ class Rig:
 
     def __exit__(self, *_: object) -> None:
         self.stop_agent()
-        with contextlib.suppress(subprocess.CalledProcessError):
+        with contextlib.suppress(RuntimeError):
             self.command("pod", "rm", "--force", "--time", "0", "--ignore", *self.our_pods())
         self.service.stop()
         subprocess.run(["umount", "-R", str(self.home)], capture_output=True, check=False)
@@ -71,8 +71,10 @@ class Rig:
             env=self.service.environment(),
             input=data,
             capture_output=True,
-            check=True,
+            check=False,
         )
+        if done.returncode:
+            raise RuntimeError(f"podman {' '.join(arguments)}: {done.stderr.decode(errors='replace')}")
         return done.stdout.decode()
 
     def our_pods(self) -> list[str]:
