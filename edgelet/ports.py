@@ -118,6 +118,10 @@ class Volumes(Protocol):
         """
         ...
 
+    def text(self, pod: Pod, volume: str, path: str) -> str:
+        """A file of an emptyDir, 1 MiB of it at the most. Raises VolumeError."""
+        ...
+
     def message_file(self, pod: Pod, container: Container, restart_count: int) -> Bind:
         """A fresh file for an instance's termination message (semantics 3.14.1); those of instances long gone go.
 

@@ -423,13 +423,17 @@ class FakeRuntime:
 
 
 class FakeVolumes:
-    """ports.Volumes in memory: `data` holds the uids that have been set up; `fail_with` makes `binds` raise."""
+    """ports.Volumes in memory: `data` holds the uids that have been set up; `fail_with` makes `binds` raise.
+
+    `texts` are the files of emptyDirs, by volume and path.
+    """
 
     def __init__(self) -> None:
         self.data: set[str] = set()
         self.removed: list[str] = []
         self.fail_with: errors.VolumeError | None = None
         self.remove_fails: errors.StateError | None = None
+        self.texts: dict[tuple[str, str], str] = {}
 
     def binds(self, pod: Pod, container: Container, files: ports.VolumeFiles = ports.NO_FILES) -> tuple[Bind, ...]:
         """See ports.Volumes."""
@@ -437,6 +441,13 @@ class FakeVolumes:
             raise self.fail_with
         self.data.add(pod.uid)
         return tuple(_bind(pod, m.volume, m.mount_path, m.read_only) for m in container.mounts)
+
+    def text(self, pod: Pod, volume: str, path: str) -> str:
+        """See ports.Volumes."""
+        try:
+            return self.texts[volume, path]
+        except KeyError as error:
+            raise errors.VolumeError(f"cannot read {path} of volume {volume}") from error
 
     def hosts_file(self, pod: Pod, ips: tuple[str, ...]) -> Bind:
         """See ports.Volumes."""

@@ -31,6 +31,7 @@ MOUNT_SECONDS = 30
 HOSTS = "/etc/hosts"
 SECRETS_SIZE = 32 * 2**20
 """Bytes that a volume of Secrets may take; the API allows 1 MiB per Secret."""
+TEXT_MOST = 2**20
 Contents = Mapping[str, tuple[bytes, int]]
 
 
@@ -44,6 +45,17 @@ class HostVolumes:
     def binds(self, pod: Pod, container: Container, files: VolumeFiles = NO_FILES) -> tuple[Bind, ...]:
         """See ports.Volumes."""
         return tuple(self._bind(pod, container, i, m, files) for i, m in enumerate(container.mounts))
+
+    def text(self, pod: Pod, volume: str, path: str) -> str:
+        """See ports.Volumes."""
+        try:
+            with _opened(self._layout.empty_dir(pod.uid, volume), path, make=False) as (descriptor, kind):
+                if kind != "file" or not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    raise errors.VolumeError("it is no file")
+                with open(f"/proc/self/fd/{descriptor}", encoding="utf-8", errors="replace") as file:
+                    return file.read(TEXT_MOST)
+        except (OSError, errors.VolumeError) as error:
+            raise errors.VolumeError(f"cannot read {path} of volume {volume}: {error}") from error
 
     def message_file(self, pod: Pod, container: Container, restart_count: int) -> Bind:
         """See ports.Volumes. The file is another one each time: a container that still ends may hold the old one."""
@@ -303,8 +315,8 @@ def _sub_path(volume: str, sub_path: str, target: str) -> tuple[str, str]:
 
 
 @contextlib.contextmanager
-def _opened(volume: str, sub_path: str) -> Iterator[tuple[int, str]]:
-    """A descriptor of the place, reached without following any symlink after its check."""
+def _opened(volume: str, sub_path: str, make: bool = True) -> Iterator[tuple[int, str]]:
+    """A descriptor of the place, reached without following any symlink after its check; `make` what is missing."""
     root = os.path.realpath(volume)
     wanted = os.path.realpath(os.path.join(root, sub_path))
     if wanted != root and not wanted.startswith(root.rstrip("/") + "/"):
@@ -314,7 +326,7 @@ def _opened(volume: str, sub_path: str) -> Iterator[tuple[int, str]]:
     try:
         mode = os.fstat(descriptor).st_mode
         for name in names:
-            below = _step(descriptor, name, stat.S_IMODE(mode))
+            below = _step(descriptor, name, stat.S_IMODE(mode) if make else None)
             os.close(descriptor)
             descriptor = below
         kind = "dir" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file"
@@ -323,12 +335,14 @@ def _opened(volume: str, sub_path: str) -> Iterator[tuple[int, str]]:
         os.close(descriptor)
 
 
-def _step(parent: int, name: str, mode: int) -> int:
-    """Open `name` below `parent`, as a new directory of the volume's mode if it is missing."""
+def _step(parent: int, name: str, mode: int | None) -> int:
+    """Open `name` below `parent`, as a new directory of the volume's `mode` (None = none is made) if it is missing."""
     flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         found = os.open(name, flags, dir_fd=parent)
     except FileNotFoundError:
+        if mode is None:
+            raise
         with contextlib.suppress(FileExistsError):
             os.mkdir(name, dir_fd=parent)
             os.chmod(name, mode, dir_fd=parent)

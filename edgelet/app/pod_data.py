@@ -20,6 +20,10 @@ class PodData:
         """See ports.Volumes."""
         return self._volumes.binds(pod, container, files)
 
+    def text(self, pod: Pod, volume: str, path: str) -> str:
+        """See ports.Volumes."""
+        return self._volumes.text(pod, volume, path)
+
     def message_file(self, pod: Pod, container: Container, restart_count: int) -> Bind:
         """See ports.Volumes."""
         return self._volumes.message_file(pod, container, restart_count)

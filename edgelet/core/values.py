@@ -15,7 +15,17 @@ from .. import errors
 from ..model import quantity
 from ..model.objects import LocalObject
 from ..model.pod import Container, EnvVar, Pod
-from ..model.references import EnvFrom, FieldRef, Files, KeyRef, ObjectFiles, ResourceRef, ValueFile
+from ..model.references import (
+    EnvFrom,
+    EnvSource,
+    FieldRef,
+    FileKeyRef,
+    Files,
+    ObjectFiles,
+    ResourceRef,
+    ValueFile,
+)
+from . import env_file
 
 _NAME = re.compile(r"[ -<>-~]+")
 _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
@@ -27,7 +37,11 @@ Objects = Mapping[tuple[str, str, str], LocalObject]
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What stands around a pod. `cpus` whole processors, `memory` and `storage` in bytes; `ips` those of the pod."""
+    """What stands around a pod. `cpus` whole processors, `memory` and `storage` in bytes; `ips` those of the pod.
+
+    `files` are those of its emptyDirs that variables are read from, by volume and path; one that cannot be read is
+    not among them.
+    """
 
     node_name: str = ""
     host_ip: str = ""
@@ -36,6 +50,7 @@ class Around:
     memory: int = 0
     storage: int = 0
     objects: Objects = field(default_factory=dict)
+    files: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
 def environment(pod: Pod, container: Container, around: Around) -> tuple[EnvVar, ...]:
@@ -96,17 +111,34 @@ def _literal(value: str) -> str:
     return value.replace("$", "$$")
 
 
-def _value(pod: Pod, container: Container, source: FieldRef | ResourceRef | KeyRef, around: Around) -> str | None:
+def _value(pod: Pod, container: Container, source: EnvSource, around: Around) -> str | None:
     if isinstance(source, FieldRef):
         return field_value(pod, source.path, around)
     if isinstance(source, ResourceRef):
         return amount(pod, source, container.name, around)
+    if isinstance(source, FileKeyRef):
+        return _from_file(source, around)
     data = _data(pod, source.kind, source.name, source.optional, around)
     if data is not None and source.key in data:
         return data[source.key].decode(errors="replace")
     if source.optional:
         return None
     raise errors.ReferenceMissing(f"couldn't find key {source.key} in {source.kind} {pod.namespace}/{source.name}")
+
+
+def _from_file(source: FileKeyRef, around: Around) -> str | None:
+    """An empty value counts as none; a file that cannot be read is a fault, whatever is optional (5.1.6)."""
+    text = around.files.get((source.volume, source.path))
+    try:
+        if text is None:
+            raise ValueError("there is no such file")
+        found = env_file.value(text, source.key)
+    except ValueError as error:
+        where = f"{source.path} of volume {source.volume}"
+        raise errors.ReferenceMissing(f"couldn't parse env file: {where}: {error}") from error
+    if found or source.optional:
+        return found or None
+    raise errors.ReferenceMissing(f'environment variable key "{source.key}" not found in file')
 
 
 def _all(pod: Pod, source: EnvFrom, around: Around) -> Iterator[tuple[str, str]]:

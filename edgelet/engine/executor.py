@@ -20,7 +20,7 @@ from ..model.actions import Action, Verb
 from ..model.hooks import HookKind, HookState
 from ..model.observed import Bind, ObservedContainer, ObservedPod
 from ..model.pod import Container, HookHandler, Pod
-from ..model.references import Files
+from ..model.references import FileKeyRef, Files
 from ..model.status import Waiting
 from . import observer, puller, targets
 from .local import Local
@@ -158,7 +158,21 @@ class Executor:
         """With the values that its variables refer to. Raises ReferenceMissing."""
         if not container.env_from and all(v.source is None for v in container.env):
             return container
-        return replace(container, env=values.environment(pod, container, self._t.around(ips)), env_from=())
+        around = self._t.around(ips)
+        wanted = {v.source for v in container.env if isinstance(v.source, FileKeyRef)}
+        if wanted:
+            around = replace(around, files=self._texts(pod, wanted))
+        return replace(container, env=values.environment(pod, container, around), env_from=())
+
+    def _texts(self, pod: Pod, wanted: set[FileKeyRef]) -> dict[tuple[str, str], str]:
+        """The files that variables are read from, as far as they can be."""
+        found = {}
+        for ref in wanted:
+            try:
+                found[ref.volume, ref.path] = self._t.volumes.text(pod, ref.volume, ref.path)
+            except errors.VolumeError as error:
+                log.info("%s: %s", pod.key, error)
+        return found
 
     def _files(self, pod: Pod, container: Container) -> ports.VolumeFiles:
         """What the volumes hold that `container` mounts and that are made of files. Raises VolumeError."""

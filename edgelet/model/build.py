@@ -78,6 +78,9 @@ def _source(data: Data) -> refs.EnvSource | None:
         return refs.FieldRef(data["fieldRef"]["fieldPath"])
     if "resourceFieldRef" in data:
         return _resource_ref(data["resourceFieldRef"])
+    if "fileKeyRef" in data:
+        ref = data["fileKeyRef"]
+        return refs.FileKeyRef(ref["volumeName"], ref["path"], ref["key"], ref.get("optional", False))
     for name, kind in (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")):
         if name in data:
             ref = data[name]

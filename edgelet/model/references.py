@@ -32,6 +32,16 @@ class KeyRef:
 
 
 @dataclass(frozen=True, slots=True)
+class FileKeyRef:
+    """A variable in a file of NAME='value' lines that an emptyDir holds when the container starts (5.1.6)."""
+
+    volume: str
+    path: str
+    key: str
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class EnvFrom:
     """All keys of a ConfigMap or Secret as variables, each with `prefix` before its name."""
 
@@ -41,7 +51,7 @@ class EnvFrom:
     optional: bool = False
 
 
-EnvSource = FieldRef | ResourceRef | KeyRef
+EnvSource = FieldRef | ResourceRef | KeyRef | FileKeyRef
 
 
 @dataclass(frozen=True, slots=True)

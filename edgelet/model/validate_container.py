@@ -22,7 +22,7 @@ _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HONOURED_RESOURCES = ("cpu", "memory")
 MAX_RULES, MAX_CODES = 20, 255
 """Rules of a container, and exit codes of a rule."""
-_VALUE_SOURCES = ("configMapKeyRef", "fieldRef", "resourceFieldRef", "secretKeyRef")
+_VALUE_SOURCES = ("configMapKeyRef", "fieldRef", "fileKeyRef", "resourceFieldRef", "secretKeyRef")
 _ENV_FIELDS = frozenset(
     [
         "metadata.name",
@@ -152,6 +152,21 @@ def _value_from(var: Data, path: Path, spec: Data, report: Report) -> None:
     if path_of and path_of not in _ENV_FIELDS and not _SUBSCRIPT.fullmatch(path_of):
         report.error((*where, "fieldRef", "fieldPath"), f"{path_of[:80]!r} is no field that a variable can hold")
     resource_ref(source.get("resourceFieldRef"), (*where, "resourceFieldRef"), spec, report)
+    _file_key(source.get("fileKeyRef", {}), (*where, "fileKeyRef"), spec, report)
+
+
+def _file_key(ref: Data, path: Path, spec: Data, report: Report) -> None:
+    """The file lies in an emptyDir of the pod."""
+    file, name = ref.get("path", ""), ref.get("volumeName")
+    if file.startswith("/") or ".." in file.split("/"):
+        report.error((*path, "path"), f"{file[:80]!r} must lie in the volume")
+    volumes = {v.get("name"): v for v in spec.get("volumes", ())}
+    if not name or report.is_bad(("spec", "volumes")):
+        return
+    if name not in volumes:
+        report.error((*path, "volumeName"), _no_volume(name, volumes))
+    elif volumes[name].keys() - {"name", "emptyDir"}:
+        report.error((*path, "volumeName"), f"{name[:80]!r} must be an emptyDir")
 
 
 def resource_ref(ref: Data | None, path: Path, spec: Data, report: Report) -> None:

@@ -263,6 +263,23 @@ def test_a_link_within_the_volume_is_followed(layout: Layout, tmp_path: Path) ->
     assert os.path.samefile(source, volume / "real")
 
 
+def test_a_file_of_a_volume_is_read_and_nothing_is_made(layout: Layout, tmp_path: Path) -> None:
+    volumes, asked = HostVolumes(layout), pod(EmptyDir())
+    (bind,) = volumes.binds(asked, asked.containers[0])
+    inside = Path(bind.source)
+    (inside / "in").mkdir()
+    (inside / "in" / "a.env").write_text("A='1'\n")
+    (inside / "link").symlink_to("in/a.env")
+    assert volumes.text(asked, "v", "in/a.env") == volumes.text(asked, "v", "link") == "A='1'\n"
+    (tmp_path / "secret").write_text("A='2'\n")
+    (inside / "out").symlink_to(tmp_path / "secret")
+    os.mkfifo(inside / "fifo")
+    for path in ("none/a.env", "out", "in", "fifo"):
+        with pytest.raises(errors.VolumeError, match=f"cannot read {path} of volume v: "):
+            volumes.text(asked, "v", path)
+    assert not (inside / "none").exists()
+
+
 def test_a_mount_of_no_volume_is_named(layout: Layout) -> None:
     with pytest.raises(errors.VolumeError, match="has no such volume"):
         bind(layout, pod(EmptyDir(), VolumeMount("other", "/v")))

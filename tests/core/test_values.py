@@ -15,6 +15,7 @@ from edgelet.model.pod import EnvVar, HostAlias, Pod
 from edgelet.model.references import (
     EnvFrom,
     FieldRef,
+    FileKeyRef,
     Files,
     KeyFile,
     KeyRef,
@@ -169,6 +170,23 @@ def test_a29_the_hosts_file_of_a_pod_on_the_nodes_network() -> None:
         "# Kubernetes-managed hosts file (host network).\n1.2.3.4 node\n"
         "\n# Entries added by HostAliases.\n10.1.1.1\tdb\tdb.local\n10.1.1.2\tx\n"
     )
+
+
+def test_a_variable_from_a_file_in_a_volume() -> None:
+    around = replace(AROUND, files={("config", "a.env"): "USER='$(A) x'\nEMPTY=''\n", ("config", "bad"): "x"})
+
+    def value(path: str, key: str, optional: bool = False) -> list[tuple[str, str]]:
+        app = replace(APP, env=(EnvVar("V", source=FileKeyRef("config", path, key, optional)),))
+        return [(v.name, v.value) for v in values.environment(POD, app, around)]
+
+    assert value("a.env", "USER") == [("V", "$$(A) x")]
+    for key in ("EMPTY", "NONE"):
+        assert value("a.env", key, optional=True) == []
+        with pytest.raises(errors.ReferenceMissing, match=f'environment variable key "{key}" not found in file'):
+            value("a.env", key)
+    for path in ("bad", "none"):
+        with pytest.raises(errors.ReferenceMissing, match=f"couldn't parse env file: {path} of volume config: "):
+            value(path, "USER", optional=True)
 
 
 def test_a_volume_of_files() -> None:

@@ -10,6 +10,10 @@ NODE = "n" * 20
 ORIGIN = decode.Origin("f.yaml", "file", NODE)
 HEAD = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers:\n  - name: main\n    image: nginx:1\n"
 SPEC, BOX = "spec.", "spec.containers[0]."
+FILE_KEY = (
+    HEAD + "    env: [{{name: A, valueFrom: {{fileKeyRef: {{volumeName: {}, path: {}, key: A}}}}}}]\n"
+    "  volumes: [{{name: v, {}}}]\n"
+).replace("{name: web}", "{{name: web}}")
 
 ERRORS: list[tuple[str, str, str]] = [
     # Names.
@@ -61,6 +65,18 @@ ERRORS: list[tuple[str, str, str]] = [
     (HEAD + "    env: [{name: a=b, value: c}]\n", BOX + "env[0].name", "printable ASCII without '='"),
     (HEAD + "    env: [{value: c}]\n", BOX + "env[0].name", "is required"),
     (HEAD + "    env: [{name: ''}]\n", BOX + "env[0].name", "is required"),
+    (FILE_KEY.format("v", "/x", "emptyDir: {}"), BOX + "env[0].valueFrom.fileKeyRef.path", "must lie in the volume"),
+    (
+        FILE_KEY.format("v", "a/../b", "emptyDir: {}"),
+        BOX + "env[0].valueFrom.fileKeyRef.path",
+        "must lie in the volume",
+    ),
+    (FILE_KEY.format("w", "x", "emptyDir: {}"), BOX + "env[0].valueFrom.fileKeyRef.volumeName", "no volume is called"),
+    (
+        FILE_KEY.format("v", "x", "hostPath: {path: /x}"),
+        BOX + "env[0].valueFrom.fileKeyRef.volumeName",
+        "must be an emptyDir",
+    ),
     (
         HEAD + "    volumeMounts: [{name: a, mountPath: 'a:b'}]\n  volumes: [{name: a}]\n",
         BOX + "volumeMounts[0].mountPath",
