@@ -7,7 +7,6 @@ scalar, list or map from the file, and raises ValueError with a phrase that comp
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import os.path
 import re
@@ -267,6 +266,8 @@ def _scalar(value: object) -> str:
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """The words "; did you mean X?", or nothing when no known word is near."""
+    import difflib  # only for a mistake, so not at the top
+
     by_lower = {k.lower(): k for k in known}
     near = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.75)
     return f"; did you mean {by_lower[near[0]]}?" if near else ""

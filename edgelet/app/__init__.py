@@ -27,6 +27,8 @@ WORKERS_SECONDS = 10.0
 """How long the pods' workers may take to end their present step."""
 IDLE_TICK = 20.0
 """Seconds between two rounds of the main loop when nothing happens and no watchdog asks for more."""
+QUIET_SECONDS = 5.0
+"""Without news for so long, a burst is over: the memory that it took goes back."""
 EVENT_BATCH = 1.0
 """Events are written this many seconds after the first new one."""
 
@@ -144,13 +146,16 @@ class _Main:
         base = self._a.base
         interval = self._notify.watchdog_interval
         tick = min(IDLE_TICK, interval) if interval else IDLE_TICK
+        busy = True
         while not self._ending and not base.beat.fault:
             self._notify.watchdog()
             base.beat.now()
             base.event_file.flush()
             if self._again:
                 self._reload()
-            self._news.wait(tick)
+            busy = self._news.wait(min(QUIET_SECONDS, tick) if busy else tick)
+            if not busy:
+                machine.give_back()
             if base.event_file.dirty:
                 self._end.wait(EVENT_BATCH)
 

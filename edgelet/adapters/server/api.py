@@ -26,7 +26,6 @@ from . import (
     cluster,
     discovery,
     doors,
-    exec,
     kubeconfig,
     kubelet,
     logs,
@@ -36,6 +35,7 @@ from . import (
     reviews,
     stats,
     submit,
+    upgrades,
 )
 from .contracts import Services
 from .hub import Hub
@@ -211,9 +211,9 @@ def routes(services: Services, hub: Hub, door: doors.Door) -> list[tornado.routi
         (r"/apis/edgelet\.io/v1/apply", apply.Apply),
         (r"/apis/edgelet\.io/v1/kubeconfig", kubeconfig.Kubeconfig),
         (rf"{_CORE}{_POD}/log", logs.Log),
-        (rf"{_CORE}{_POD}/exec", exec.Exec),
-        (rf"{_CORE}{_POD}/attach", exec.Attach),
-        (rf"{_CORE}{_POD}/portforward", exec.NotServed),
+        (rf"{_CORE}{_POD}/exec", upgrades.late("exec", "Exec")),
+        (rf"{_CORE}{_POD}/attach", upgrades.late("exec", "Attach")),
+        (rf"{_CORE}{_POD}/portforward", upgrades.NotServed),
         (rf"{_CORE}/events", resources.Events),
         (rf"{_CORE}{_NS}/events", resources.Events),
         (rf"{_CORE}{_NS}/events/(?P<name>[^/]+)", resources.Events),
@@ -228,7 +228,7 @@ def routes(services: Services, hub: Hub, door: doors.Door) -> list[tornado.routi
         (r"/runningpods/?", kubelet.RunningPods),
         (r"/configz", kubelet.Configz),
         (rf"/containerLogs/{_CONTAINER}", kubelet.ContainerLogs),
-        (rf"/exec/{_CONTAINER}", kubelet.KubeletExec),
+        (rf"/exec/{_CONTAINER}", upgrades.late("kubelet_exec", "KubeletExec")),
         (r"/(?:run|logs|attach|portForward|checkpoint|debug|cri)(?:/.*)?", kubelet.Disabled),
         (r"/apis/metrics\.k8s\.io/v1beta1/nodes", stats.NodeMetrics),
         (r"/apis/metrics\.k8s\.io/v1beta1/nodes/(?P<name>[^/]+)", stats.NodeMetrics),

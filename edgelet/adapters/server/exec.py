@@ -146,23 +146,6 @@ class Attach(Exec):
         return await asyncio.to_thread(self.services.execs.attach, self._key, self._container, stdin)
 
 
-class NotServed(Access):
-    """``.../portforward``: refused, with what to do instead."""
-
-    resource = "pods"
-
-    def verb(self) -> str:
-        return "create"
-
-    async def get(self, namespace: str, name: str) -> None:
-        entry = choose.pod(self.services.store, PodKey(namespace, name))
-        ip = next(iter(entry.status.ips), "POD-IP")
-        said = f"port-forward is not served: use ssh -L LOCAL-PORT:{ip}:POD-PORT to {self.services.node_name}"
-        raise Refused(statuses.failure(400, said))
-
-    post = get
-
-
 class Bridge:
     """Carries data between a session's descriptors and the channels of one client."""
 

@@ -13,13 +13,9 @@ from ...model.pod import PodKey
 from ...model.status import Running
 from . import choose, statuses
 from .base import Access, Refused
-from .exec import Exec
 from .logs import Log
 
 Json = dict[str, Any]
-
-_STREAMS = {"stdin": "input", "tty": "tty"}
-"""Parameters of the Kubernetes API -> the kubelet's."""
 
 
 class ContainerLogs(Log):
@@ -28,7 +24,7 @@ class ContainerLogs(Log):
     resource = "nodes/proxy"
 
     async def get(self, namespace: str, name: str, container: str = "") -> None:
-        _known(choose.pod(self.services.store, PodKey(namespace, name)), container)
+        known(choose.pod(self.services.store, PodKey(namespace, name)), container)
         if self.param("stream") not in ("", "All"):
             raise Refused(statuses.failure(422, "Invalid request: stream can only be All"))
         await super().get(namespace, name)
@@ -41,23 +37,6 @@ class ContainerLogs(Log):
             tail = super().param("tail")
             return "" if tail == "all" else tail
         return given
-
-
-class KubeletExec(Exec):
-    """``/exec/NS/POD/CONTAINER`` over WebSocket."""
-
-    resource = "nodes/proxy"
-
-    async def get(self, namespace: str, name: str, container: str = "") -> None:
-        _known(choose.pod(self.services.store, PodKey(namespace, name)), container)
-        if not any(super(KubeletExec, self).param(stream) == "1" for stream in ("input", "output", "error")):
-            raise Refused(statuses.failure(400, "you must specify at least 1 of stdin, stdout, stderr"))
-        await super().get(namespace, name)
-
-    def param(self, name: str) -> str:
-        if name == "container":
-            return str(self.path_kwargs.get("container") or "")
-        return super().param(_STREAMS.get(name, name))
 
 
 class RunningPods(Access):
@@ -94,7 +73,8 @@ class Disabled(Access):
     put = get
 
 
-def _known(entry: Entry, container: str) -> None:
+def known(entry: Entry, container: str) -> None:
+    """Raises Refused (404) when the pod has no such container."""
     if entry.pod.container(container) is None:
         raise Refused(statuses.failure(404, f'container "{container}" not found in pod "{entry.pod.name}"'))
 

@@ -8,6 +8,8 @@ import hashlib
 import json
 import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 import urllib.parse
@@ -174,3 +176,12 @@ def test_the_server_stops_with_a_session_open(tmp_path: Path, execs: LocalExecs)
     assert not client.is_alive()
     assert time.monotonic() - started < 5
     assert execs.sessions[0].killed
+
+
+def test_what_few_ask_for_is_loaded_when_they_ask() -> None:
+    code = (
+        "import sys, edgelet.adapters.server.api; "
+        "print([m for m in ('tornado.websocket', 'tornado.httpclient', '_curses') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
