@@ -70,8 +70,8 @@ def status(facts: Facts) -> PodStatus:
 
 
 def _at_the_gate(gate: Gate, made: PodStatus) -> PodStatus:
-    """A pod that may not begin: refused is Failed (1.7.3), though not for ever; what has run is told as ever."""
-    if made.phase != "Pending" or made.held or made.deleting:
+    """A pod that may not begin: refused is Failed (1.7.3), though not for ever; one that has run to its end has."""
+    if made.phase in ("Succeeded", "Failed") or made.held or made.deleting:
         return made
     if not gate.refused:
         return replace(made, summary=gate.message)

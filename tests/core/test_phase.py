@@ -9,6 +9,7 @@ import pytest
 from edgelet.core import phase, qos, text
 from edgelet.core.memory import ContainerMemory, Ending, PodMemory, StartError, Trouble
 from edgelet.core.phase import Facts
+from edgelet.model.gate import Gate
 from edgelet.model.observed import ObservedPod, State
 from edgelet.model.pod import Container, Pod, Resources
 from edgelet.model.status import (
@@ -620,3 +621,15 @@ def test_messages_of_a_pod_share_its_bytes_evenly() -> None:
     assert isinstance(app, Terminated) and side is not None
     assert app.message == "\N{EURO SIGN}" * 1365  # 4095 of 4096 bytes: no character is torn
     assert side.message == "x" * 4096
+
+
+def test_after_a_reboot_a_pod_that_may_not_begin_says_so() -> None:
+    before = memory({"app": known(last=LOST)})
+    waits = status(
+        facts(pod(), None, before, gate=Gate("WaitingForPods", "waits for pod db to be Ready", refused=False))
+    )
+    assert (waits.phase, waits.summary) == ("Running", "waits for pod db to be Ready")
+    refused = status(facts(pod(), None, before, gate=Gate("OutOfcpu", "Pod was rejected: no cpu")))
+    assert (refused.phase, refused.reason, refused.summary) == ("Failed", "OutOfcpu", "Pod was rejected: no cpu")
+    done = status(facts(never(), None, memory({"app": over(0)}), gate=Gate("OutOfcpu", "no")))
+    assert (done.phase, done.reason) == ("Succeeded", "")

@@ -185,7 +185,7 @@ class Podman:
     def remove_container(self, container_id: str) -> None:
         """See ports.Runtime."""
         if self._is_ours(f"containers/{container_id}/json", container_id):
-            self._gone_is_fine(f"containers/{container_id}", {"force": "true", "v": "true", "timeout": "0"})
+            self._gone_is_fine(f"containers/{container_id}", {"force": "true", "volumes": "true", "timeout": "0"})
 
     def inspect_container(self, container_id: str) -> ObservedContainer:
         """See ports.Runtime."""

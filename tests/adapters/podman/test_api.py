@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import json
 import socketserver
@@ -208,3 +209,36 @@ def test_the_transport_is_loaded_without_the_rest_of_its_package() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+class _Lines(_Handler):
+    """Long answers on connections that would stay open."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        """Many lines, of which nobody may read the most."""
+        data = b'{"stream": "x"}\n' * 20_000
+        self.send_response(500 if "fails" in self.path else 200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            self.wfile.write(data)
+
+
+def test_pain_85_an_answer_that_nobody_read_spoils_no_later_call(tmp_path: Path) -> None:
+    server = Server(str(tmp_path / "s"), _Lines)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    api = Api(Fixed(str(server.server_address)))
+    try:
+        for _ in range(3):
+            stream = api.stream("images/pull", {}, silence=20, deadline=20)
+            assert next(stream) == {"stream": "x"}
+            stream.close()  # type: ignore[attr-defined]
+            assert api.get("a") == {"ok": "/v4.0.0/libpod/a"}
+            with pytest.raises(errors.Temporary):
+                api.post("fails")
+            assert api.get("b") == {"ok": "/v4.0.0/libpod/b"}
+    finally:
+        server.shutdown()
+        server.server_close()
