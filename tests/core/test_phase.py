@@ -625,11 +625,11 @@ def test_messages_of_a_pod_share_its_bytes_evenly() -> None:
 
 def test_after_a_reboot_a_pod_that_may_not_begin_says_so() -> None:
     before = memory({"app": known(last=LOST)})
-    waits = status(
+    waits = phase.status(
         facts(pod(), None, before, gate=Gate("WaitingForPods", "waits for pod db to be Ready", refused=False))
     )
     assert (waits.phase, waits.summary) == ("Running", "waits for pod db to be Ready")
-    refused = status(facts(pod(), None, before, gate=Gate("OutOfcpu", "Pod was rejected: no cpu")))
+    refused = phase.status(facts(pod(), None, before, gate=Gate("OutOfcpu", "Pod was rejected: no cpu")))
     assert (refused.phase, refused.reason, refused.summary) == ("Failed", "OutOfcpu", "Pod was rejected: no cpu")
-    done = status(facts(never(), None, memory({"app": over(0)}), gate=Gate("OutOfcpu", "no")))
+    done = phase.status(facts(never(), None, memory({"app": over(0)}), gate=Gate("OutOfcpu", "no")))
     assert (done.phase, done.reason) == ("Succeeded", "")
