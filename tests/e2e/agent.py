@@ -21,11 +21,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from edgelet import config
+from edgelet.adapters.podman import seen as podman_seen
 from tests.support.podman_env import PodmanEnv
 
 Json = dict[str, Any]
@@ -40,6 +42,11 @@ LIST_TRIES = 20
 PATIENCE = float(os.environ.get("EDGELET_TEST_PATIENCE", "1"))
 """All deadlines here are that many times as long: emulated machines are slower than slow."""
 ROOT = Path(__file__).parents[2]
+
+
+def at_most(seconds: float) -> float:
+    """The longest that something measured may take, on a machine as slow as PATIENCE says."""
+    return seconds * PATIENCE
 
 
 def program() -> list[str]:
@@ -291,6 +298,18 @@ class Agent:
         """Until the agent shows none of these pods any more."""
         return self.wait(f"{', '.join(names)} to be gone", lambda: not set(names) & set(self.pods()), seconds)
 
+    def running_since(self, name: str, container: str = "app") -> datetime:
+        """Waits until it runs; the whole second in which it was started, however late that is seen."""
+        seen: list[str] = []
+
+        def runs() -> bool:
+            running = self.container(name, container).get("state", {}).get("running", {})
+            seen.extend(running.values())
+            return bool(seen)
+
+        self.wait(f"{container} of {name} to run", runs)
+        return datetime.fromisoformat(seen[0])
+
     # ---- the client, and Podman ---------------------------------------------------------------------
 
     def cli(self, *words: str, check: bool = True, data: bytes | None = None) -> subprocess.CompletedProcess[str]:
@@ -403,6 +422,11 @@ class Agent:
         end_services(self.run_dir)
         for mount in reversed(mounts_below(self.directory)):
             subprocess.run(["umount", "-l", mount], check=False)
+
+
+def started(made: Json) -> float:
+    """The epoch second in which a container's process began, by Podman."""
+    return podman_seen.epoch(made["State"]["StartedAt"])
 
 
 def inspect(env: PodmanEnv, name: str) -> list[Json]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.agent import NODE, Agent
+from tests.e2e.agent import NODE, Agent, at_most
 from tests.e2e.manifests import SERVE, container, pod
 from tests.support.apiserver import FakeServer
 from tests.support.apiserver.real import either
@@ -159,7 +159,7 @@ def test_pain_128_nothing_on_the_box_waits_for_a_server_that_hangs(agent: Agent,
     took = max(took, agent.wait_ready("new"))
     agent.remove("web")
     took = max(took, agent.wait_gone("web"))
-    assert took < PROMPT
+    assert took < at_most(PROMPT)
     server.faults.clear()
     agent.wait("the server to know", lambda: phase(server, "new") == "Running" and not mirror(server, "web"), 60.0)
 
@@ -219,7 +219,7 @@ def test_pain_136_a_lost_link_is_told_within_a_heartbeat_by_status_metric_and_ev
     assert "API server:" in agent.cli("status").stdout
     server.faults.add("hang")
     took = agent.wait("the loss", lambda: not link(agent)["up"])
-    assert took < 8 / 4 * 2 + 4  # a heartbeat, its time limit, and a slow machine
+    assert took < at_most(8 / 4 * 2 + 4)  # a heartbeat, its time limit, and a slow machine
     done = agent.cli("status", check=False)
     assert done.returncode == 1 and "no complete answer" in done.stdout
     agent.wait("the event", lambda: any(e["reason"] == "APIServerUnreachable" for e in agent.events()))

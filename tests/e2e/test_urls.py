@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import statistics
 import time
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.agent import Agent
+from tests.e2e.agent import Agent, started
 from tests.e2e.manifests import pod
 from tests.e2e.test_survival import reboot
 from tests.support import web
@@ -249,12 +247,6 @@ def test_pain_220_the_first_container_comes_as_soon_without_link_as_with_it(
     print(f"\nstart of the agent to the first container, s: {times}; median {medians}, best {best}")
     assert best["none"] <= 1.1 * best["link"] + 0.5  # half a second for a busy machine
     end(lone_agent, server)
-
-
-def started(made: dict[str, Any]) -> float:
-    """The epoch second in which a container's process began, by Podman."""
-    text, _, fraction = str(made["State"]["StartedAt"]).partition(".")
-    return datetime.fromisoformat(f"{text}+00:00").timestamp() + float("0." + re.split(r"[^0-9]", fraction)[0])
 
 
 def test_a_changed_reply_changes_the_pods_and_no_others(agent: Agent, server: WebServer, authority: Authority) -> None:

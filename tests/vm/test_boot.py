@@ -12,14 +12,19 @@ NAMES = ("one", "two", "three")
 GRACE = "40s"
 BOOT = 900.0
 """Seconds that a shutdown, or a boot until all pods are Ready, may take in emulation on a busy host."""
-# A pod that takes its time to end and notes, on the host, how far it came.
+NOTE = "/var/lib/edgelet/note"
+"""On the second disk, which outlives the root disk's caches."""
+# A pod whose hook and whose process take their time, and note on the host how far they came.
+HOOK = "echo hook >>/note/n; sleep 3; echo hooked >>/note/n"
 SLOW = "trap 'echo term >>/note/n; sleep 4; echo done >>/note/n; exit 0' TERM; while :; do sleep 1; done"
 
 
 def slow() -> Json:
-    """Needs four seconds to end."""
-    volume = {"name": "note", "hostPath": {"path": "/var/lib/note", "type": "DirectoryOrCreate"}}
-    one = container(command=["sh", "-c", SLOW], volumeMounts=[{"name": "note", "mountPath": "/note"}])
+    """Needs seven seconds to end, three of them for its hook."""
+    volume = {"name": "note", "hostPath": {"path": NOTE, "type": "DirectoryOrCreate"}}
+    mounted = [{"name": "note", "mountPath": "/note"}]
+    hook = {"preStop": {"exec": {"command": ["sh", "-c", HOOK]}}}
+    one = container(command=["sh", "-c", SLOW], volumeMounts=mounted, lifecycle=hook)
     return pod("slow", one, volumes=[volume], terminationGracePeriodSeconds=30)
 
 
@@ -61,8 +66,8 @@ def test_pain_50_poweroff_lets_pods_end_within_the_grace_and_is_no_stop_by_a_per
     box.write(slow())
     box.wait_ready("slow")
     took = reboot(box)
-    assert box.vm.run("cat /var/lib/note/n").out.split() == ["term", "done"]
-    print(f"poweroff with a pod that takes 4 s: {took:.0f} s")
+    assert box.vm.run(f"cat {NOTE}/n").out.split() == ["hook", "hooked", "term", "done"]
+    print(f"poweroff with a pod whose hook takes 3 s and whose end takes 4 s: {took:.0f} s")
     box.wait_ready("slow", *NAMES, seconds=BOOT)
 
 

@@ -41,6 +41,11 @@ markers =
 timeout = 900
 """
 LOG = "/root/suite.log"
+# As on the machine of the main job there is an address that pods on the host's network have (RFC 5737).
+NETWORK = """
+ip link add lan type dummy && ip address add 192.0.2.10/24 dev lan && ip link set lan up
+ip route add default via 192.0.2.1
+"""
 
 
 def bundle() -> bytes:
@@ -74,13 +79,14 @@ def _source(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
 @pytest.mark.timeout(HOURS * 3600)
 def test_the_end_to_end_suite_passes_here(vm: Machine) -> None:
     vm.put("/root/suite.tgz", bundle())
+    vm.run(NETWORK)
     vm.run("systemctl stop edgelet; mkdir -p /root/suite && tar -xzf /root/suite.tgz -C /root/suite", timeout=300)
     what = os.environ.get("EDGELET_VM_TESTS", "tests/e2e")
     # --slice: not below a service that a test could stop; what the suite asks systemd for is beside it.
     vm.run(
         "systemd-run --unit=suite --collect --working-directory=/root/suite "
         f"-E PATH=$PATH -E PYTHONPATH=/root/suite/site -E EDGELET_TEST_PATIENCE={PATIENCE} "
-        f"sh -c 'python3 -m pytest -v {what} >{LOG} 2>&1; echo ended $? >>{LOG}'"
+        f"sh -c 'python3 -m pytest -v -rs {what} >{LOG} 2>&1; echo ended $? >>{LOG}'"
     )
     began, shown = time.monotonic(), 0
     while time.monotonic() - began < HOURS * 3600:

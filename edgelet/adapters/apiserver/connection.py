@@ -6,6 +6,7 @@ Raises errors.LinkError when there is no usable answer; any answer about an obje
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import json
 import logging
 import os
@@ -265,8 +266,8 @@ def _proxy_of_environment(server: str) -> str:
 def _context(access: kubeconfig.Access, proof: Proof) -> ssl.SSLContext:
     """Raises LinkError when a certificate or key cannot be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = not access.insecure and not _is_address(access)
     if access.insecure:
-        context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     try:
         _trust(context, access)
@@ -279,6 +280,18 @@ def _context(access: kubeconfig.Access, proof: Proof) -> ssl.SSLContext:
         where = " ".join(access.files) or "the kubeconfig"
         raise LinkError(f"cannot use the certificates or key in {where}: {cause}") from error
     return context
+
+
+def _is_address(access: kubeconfig.Access) -> bool:
+    """Whether the certificate is to be an address's: urllib3 itself checks that one.
+
+    1.26, which Debian 12 has, tells the context no name then, and OpenSSL refuses to check none.
+    """
+    try:
+        ipaddress.ip_address(access.tls_server_name or urllib.parse.urlsplit(access.server).hostname or "")
+    except ValueError:
+        return False
+    return True
 
 
 def _trust(context: ssl.SSLContext, access: kubeconfig.Access) -> None:

@@ -14,6 +14,7 @@ Made from the tables of metrics by `python -m edgelet.adapters.metrics.doc`; do 
 Each path wants a token or client certificate with the role view, see [access](access.md). A scrape asks
 Podman nothing: use is read from the control groups (v1 and v2) and /proc. Labels are namespaces, pods,
 containers, sources and interfaces of this box, so their number is bounded by the number of its pods.
+Memory is what the kernel holds against a limit, shared memory and all; `podman stats` leaves that out on cgroup v2.
 
     scrape_configs:
       - job_name: edgelet

@@ -74,14 +74,15 @@ def test_certificates_may_stand_in_the_kubeconfig_and_there_may_be_several_conte
     shown(still)
 
 
-def test_a_server_may_be_known_by_another_name(still: Rig) -> None:
+@pytest.mark.parametrize(("wrong", "right"), [("nobody", "kubernetes"), ("192.0.2.1", "127.0.0.1")])
+def test_a_server_may_be_known_by_another_name(still: Rig, wrong: str, right: str) -> None:
     found = config(still)
     cluster = found["clusters"][0]["cluster"]
-    cluster["tls-server-name"] = "nobody"
+    cluster["tls-server-name"] = wrong
     write(still, found)
     still.mirror.start()
     still.wait("the refusal", lambda: "certificate is not accepted" in still.mirror.report().message)
-    cluster["tls-server-name"] = "kubernetes"
+    cluster["tls-server-name"] = right
     write(still, found)
     shown(still)
 
