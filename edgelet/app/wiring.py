@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from .. import config, durable, errors, node_name, ports
 from ..adapters import podman
 from ..adapters.event_file import EventFile
-from ..adapters.exits import CONMON_DIED, ExitWatcher
+from ..adapters.exits import CONMON_DIED, ExitWatcher, Place
 from ..adapters.files import FileSource
 from ..adapters.logs import last_words
 from ..adapters.logs.rotation import LogRotator, Policy
@@ -230,7 +230,8 @@ def _engine(base: Base, order: tuple[str, ...], sweeper: Sweeper) -> Engine:
     def objects() -> tuple[LocalObject, ...]:
         return late[0].objects()
 
-    exits = ExitWatcher(exited, fatal=base.beat.fatal)
+    place = Place(os.path.join(base.settings.run_dir, "exit-directory"))
+    exits = ExitWatcher(exited, fatal=base.beat.fatal, place=place)
     states = _states(base)
     observer = Observer(
         base.calls,

@@ -431,7 +431,8 @@ def main(words: list[str]) -> int:
             last = rounds(chaos, given.seed, given.first, given.rounds, given.seconds, given.state)
             left = chaos.end()
         except AssertionError as error:
-            print(agent.log_text()[-20000:], error, sep="\n")
+            said = [line for line in agent.log_text().splitlines() if " GET /api/" not in line]
+            print(*said[-200:], error, sep="\n")
             return 1
     print(f"rounds {given.first} to {last}", chaos.counts, *left, sep="\n  ")
     return 1 if left else 0

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 from tests.e2e.agent import Agent, UnixConnection, alive, end_services, inspect
 from tests.e2e.manifests import SERVE, container, exec_probe, pod
@@ -58,6 +59,25 @@ def test_pain_52_65_a_phantom_that_podman_calls_running_is_seen_for_what_it_is(a
     agent.remove("web")
     agent.wait_gone("web")
     assert not agent.of_pod("web")
+
+
+def test_a_completed_pod_whose_infra_container_lost_its_conmon_leaves_no_phantom(agent: Agent) -> None:
+    agent.start().write(pod("job", container(script="sleep 2"), restartPolicy="Never"))
+    agent.wait("the job to run", lambda: agent.running_id("job"))
+    agent.kill()
+    agent.wait("the job to end", lambda: not any(c["State"]["Running"] for c in agent.of_pod("job")))
+    (made,) = _infra(agent)
+    os.kill(int(Path(made["ConmonPidFile"]).read_text()), signal.SIGKILL)
+    agent.start()
+    agent.wait("its infra container to have ended", lambda: not _infra(agent)[0]["State"]["Running"])
+    assert not alive(made["State"]["Pid"])
+    agent.remove("job")
+    agent.wait_gone("job")
+
+
+def _infra(agent: Agent) -> list[dict[str, Any]]:
+    """`podman inspect` of the infra containers."""
+    return [c for r in agent.rows("containers") if r["IsInfra"] for c in inspect(agent.env, r["Id"])]
 
 
 def test_pain_61_made_and_never_started_by_a_podman_that_was_killed(agent: Agent) -> None:

@@ -21,10 +21,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...core import conmon
 from ...errors import StateError
 from . import proc
 from .inotify import Inotify
+from .place import Place
 
 log = logging.getLogger(__name__)
 
@@ -58,8 +58,9 @@ Report = tuple[str, int | None, str]
 class _Watched:
     """A container under watch; descriptors are -1 once that process has ended, or was never known.
 
-    `exit_dir` "" = its conmon could not be asked.  `before` = both had ended when the watch began: an ordinary
-    exit, as far as one can tell.
+    `exit_dir` "" = its conmon could not be asked.  `unknown` = nobody has told its conmon (an infra container): it
+    is looked for only once the container has ended, for without one the rest of the pod runs on.  `before` = both
+    had ended when the watch began: an ordinary exit, as far as one can tell.
     `next_at` is the monotonic second at which the next step is due, 0 = none; `signals` are the
     ones an orphan is still to get.
     """
@@ -69,6 +70,7 @@ class _Watched:
     container: int = -1
     conmon: int = -1
     conmon_dead: bool = False
+    unknown: bool = False
     before: bool = False
     ended: bool = False
     next_at: float = 0.0
@@ -82,17 +84,15 @@ class ExitWatcher:
         self,
         on_exit: OnExit,
         fatal: Callable[[str], None] | None = None,
-        exit_dir: str = conmon.DEFAULT_EXIT_DIR,
+        place: Place | None = None,
     ) -> None:
         """`fatal` is told when the thread ends although it must not.
 
-        `exit_dir` is taken for a container whose conmon cannot be asked any more, until one conmon
-        has told another: all containers of one Podman share it (``<Podman's tmpdir>/exits``).
-        Raises StateError.
+        `place` is taken for a container whose conmon cannot be asked any more. Raises StateError.
         """
         self._on_exit = on_exit
         self._fatal = fatal
-        self._exit_dir = exit_dir
+        self._place = place or Place()
         self._lock = threading.Lock()
         self._watched: dict[str, _Watched] = {}
         self._by_fd: dict[int, _Watched] = {}
@@ -130,9 +130,9 @@ class ExitWatcher:
             if container_id in self._watched:
                 return
             exit_dir = proc.exit_dir_near(pid, conmon_pid)
-            self._exit_dir = exit_dir or self._exit_dir
-            self._inotify.add(self._exit_dir)
-            watched = _Watched(container_id, exit_dir)
+            self._place.learn(exit_dir)
+            self._inotify.add(self._place.directory)
+            watched = _Watched(container_id, exit_dir, unknown=conmon_pid <= 0)
             self._watched[container_id] = watched
             watched.conmon = self._open(watched, conmon_pid, proc.is_conmon(conmon_pid, container_id))
             watched.container = self._open(watched, pid, proc.is_inside(pid, container_id, conmon_pid))
@@ -155,7 +155,7 @@ class ExitWatcher:
         Waits for their end, a second at most: a process that hangs in the kernel stays. Raises StateError.
         """
         with self._lock:
-            exit_dir = self._exit_dir
+            exit_dir = self._place.directory
         conmons, inside = proc.of_container(container_id)
         if not proc.end(inside, SETTLE_SECONDS):
             raise StateError(f"cannot end container {container_id[:12]}: its process does not even heed SIGKILL")
@@ -209,7 +209,7 @@ class ExitWatcher:
 
     def _read_file(self, container_id: str) -> Report | None:
         watched = self._watched.get(container_id)
-        code = proc.read_exit_file(watched.exit_dir or self._exit_dir, container_id) if watched else None
+        code = proc.read_exit_file(watched.exit_dir or self._place.directory, container_id) if watched else None
         if code is None:
             return None
         self._remove(container_id)
@@ -245,6 +245,8 @@ class ExitWatcher:
             return self._bury(watched)
         if time.monotonic() < watched.next_at:
             return None
+        if watched.unknown and not proc.of_container(watched.container_id)[0]:
+            self._owe(watched)
         self._remove(watched.container_id)
         return watched.container_id, None, LOST
 
@@ -264,15 +266,18 @@ class ExitWatcher:
             pass
 
     def _bury(self, watched: _Watched) -> Report:
-        """Write the exit file that nobody else will; one that Podman does not need goes with the container."""
-        try:
-            proc.write_exit_file(watched.exit_dir or self._exit_dir, watched.container_id, ORPHAN_CODE)
-        except StateError as error:
-            log.error("%s", error)
+        self._owe(watched)
         self._remove(watched.container_id)
         if watched.before:
             return watched.container_id, None, LOST
         return watched.container_id, ORPHAN_CODE, CONMON_DIED
+
+    def _owe(self, watched: _Watched) -> None:
+        """Write the exit file that nobody else will; one that Podman does not need goes with the container."""
+        try:
+            proc.write_exit_file(watched.exit_dir or self._place.directory, watched.container_id, ORPHAN_CODE)
+        except StateError as error:
+            log.error("%s", error)
 
     # ---- descriptors, under the lock --------------------------------------------------------
 

@@ -29,7 +29,8 @@ class Stage:
     def __init__(self, directory: Path) -> None:
         self.exit_dir = directory
         self.reports: queue.Queue[exits.Report] = queue.Queue()
-        self.watcher = exits.ExitWatcher(lambda *report: self.reports.put(report), exit_dir=str(directory))
+        place = exits.Place(default=str(directory))
+        self.watcher = exits.ExitWatcher(lambda *report: self.reports.put(report), place=place)
         self.conmons: list[subprocess.Popen[str]] = []
 
     def container(self, script: str = "exec sleep 1000", container_id: str = ID) -> tuple[int, int]:
@@ -124,6 +125,19 @@ def test_both_gone_before_the_watch_is_an_ordinary_exit_and_podman_can_learn_of_
     stage.watcher.watch(ID, pid, conmon)
     assert stage.report() == (ID, None, exits.LOST)
     assert (stage.exit_dir / ID).read_text() == "137"
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_an_infra_container_that_ended_without_a_conmon_gets_its_exit_file(stage: Stage, alive: bool) -> None:
+    """Nobody tells the conmon of an infra container; without the file Podman would call it running for ever."""
+    pid, conmon = stage.container()
+    os.kill(conmon, signal.SIGSTOP if alive else signal.SIGKILL)
+    if not alive:
+        stage.conmons[0].wait()
+    os.kill(pid, signal.SIGKILL)
+    stage.watcher.watch(ID, pid, 0)
+    assert stage.report() == (ID, None, exits.LOST)
+    assert (stage.exit_dir / ID).exists() is not alive
 
 
 def test_an_orphan_is_ended_and_told_once(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
@@ -250,3 +264,26 @@ def test_real_containers(podman_env: PodmanEnv, victim: str) -> None:
         watcher.stop()
         podman_env.run("rm", "-f", "-t", "0", container_id)
     assert reports.empty()
+
+
+def test_the_place_of_exit_files_outlives_the_agent(tmp_path: Path) -> None:
+    file = tmp_path / "exit-directory"
+    place = exits.Place(str(file), "/run/libpod/exits")
+    assert place.directory == "/run/libpod/exits"
+    place.learn("")
+    assert not file.exists()
+    place.learn(str(tmp_path))
+    assert exits.Place(str(file)).directory == str(tmp_path)
+
+
+@pytest.mark.parametrize("found", [b"", b"relative", b"/there/is/none", b"\0", b"\xff"])
+def test_a_place_that_is_none_is_not_believed(tmp_path: Path, found: bytes) -> None:
+    file = tmp_path / "exit-directory"
+    file.write_bytes(found)
+    assert exits.Place(str(file), "/d").directory == "/d"
+
+
+def test_a_place_that_cannot_be_kept_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    place = exits.Place(str(tmp_path / "none" / "exit-directory"))
+    place.learn(str(tmp_path))
+    assert place.directory == str(tmp_path) and "exit-directory" in caplog.text
