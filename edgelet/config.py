@@ -121,6 +121,9 @@ class Settings:
     max_pods: int = 110
     """Most pods this node runs; 0 = none."""
 
+    allowed_unsafe_sysctls: tuple[str, ...] = ()
+    """Kernel settings of their own that pods may have beside the safe ones; `*` at the end = all that begin so."""
+
     pod_network: str = SHARED_NETWORK
     """Podman network that pods join. One that does not exist is made, with a name service: pods find each other."""
 

@@ -50,7 +50,7 @@ _NOT_USED = {
         memoryManagerPolicy topologyManagerPolicy topologyManagerScope topologyManagerPolicyOptions podsPerCore
         memoryReservationPolicy memoryThrottlingFactor""",
     "edgelet has no such setting": """
-        allowedUnsafeSysctls containerLogMaxWorkers cpuCFSQuota cpuCFSQuotaPeriod crashLoopBackOff defaultPodSysctls
+        containerLogMaxWorkers cpuCFSQuota cpuCFSQuotaPeriod crashLoopBackOff defaultPodSysctls
         evictionHard evictionMaxPodGracePeriod evictionMinimumReclaim evictionPressureTransitionPeriod evictionSoft
         evictionSoftGracePeriod failSwapOn featureGates imageGCHighThresholdPercent imageGCLowThresholdPercent
         imageMaximumGCAge imageMinimumGCAge imagePullCredentialsVerificationPolicy kernelMemcgNotification

@@ -25,6 +25,7 @@ _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
+_SYSCTL = re.compile(r"kernel\.sem|(kernel\.(shm|msg)|fs\.mqueue\.|net\.)[-_.a-z0-9]*\*?")
 SOCKET_PATH_MAX = 107
 """Bytes that fit in sockaddr_un.sun_path with its closing zero (unix(7))."""
 
@@ -86,6 +87,17 @@ def size(value: object) -> int | None:
     if number <= 0:
         raise ValueError('write a size such as "10Mi", "500k" or a number of bytes')
     return number
+
+
+def sysctls(value: object) -> tuple[str, ...]:
+    """Names of kernel settings, a list or "name,name": of network or IPC namespaces, `*` at the end = all such."""
+    parts = [_scalar(v) for v in value] if isinstance(value, list) else _scalar(value).split(",")
+    names = tuple(dict.fromkeys(part.strip().replace("/", ".") for part in parts if part.strip()))
+    for name in names:
+        if not _SYSCTL.fullmatch(name):
+            raise ValueError(f'"{name}" is no kernel setting of a pod: write kernel.sem, or kernel.shm, kernel.msg,'
+                             ' fs.mqueue. or net. and more, "*" at the end for all such')  # fmt: skip
+    return names
 
 
 def network_name(value: object) -> str | None:

@@ -43,6 +43,7 @@ DEFAULTS = {
     "registry_pull_qps": 5,
     "registry_burst": 10,
     "max_pods": 110,
+    "allowed_unsafe_sysctls": (),
     "pod_network": "podman",
     "pod_cidr": "",
     "strict": False,

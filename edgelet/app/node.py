@@ -61,9 +61,11 @@ class Node:
         )
 
 
-def capacity(pods: int) -> Capacity:
-    """What pods may ask for, all together: the whole machine."""
-    return Capacity((os.cpu_count() or 1) * 1000, _meminfo().get("MemTotal", 0), pods)
+def capacity(pods: int, root_dir: str, sysctls: tuple[str, ...]) -> Capacity:
+    """What pods may ask for, all together: the whole machine, and the file system of `root_dir`."""
+    disk = os.statvfs(root_dir)
+    memory = _meminfo().get("MemTotal", 0)
+    return Capacity((os.cpu_count() or 1) * 1000, memory, pods, disk.f_blocks * disk.f_frsize, sysctls)
 
 
 def _meminfo() -> dict[str, int]:

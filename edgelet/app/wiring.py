@@ -287,7 +287,7 @@ def _admitter(base: Base) -> Admitter:
         entry = base.store.get(key)
         return entry.status if entry is not None else None
 
-    node = capacity(base.settings.max_pods)
+    node = capacity(base.settings.max_pods, base.settings.root_dir, base.settings.allowed_unsafe_sysctls)
     return Admitter(Surroundings(lambda: node, status, base.clock, base.boot_id), base.events)
 
 

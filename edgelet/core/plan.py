@@ -64,11 +64,16 @@ def _usual(scene: Scene) -> Plan:
         return _absent(scene) if scene.down is None else Plan()
     if scene.down is not None and scene.pod is not None and not scene.memory.ending:
         return _go_down(scene, scene.pod, scene.observed)
-    if scene.memory.ending or scene.pod is None or scene.held:
+    if scene.memory.ending or scene.pod is None or scene.held or _leaves(scene):
         return _end(scene, scene.observed)
     if scene.observed.config_hash != scene.pod.config_hash:
         return _change(scene, scene.pod, scene.observed)
     return _keep(scene, scene.pod, scene.observed)
+
+
+def _leaves(scene: Scene) -> bool:
+    """Whether it makes room for another pod (1.7.4)."""
+    return scene.gate is not None and scene.gate.ends
 
 
 def _end(scene: Scene, observed: ObservedPod) -> Plan:
@@ -79,7 +84,9 @@ def _end(scene: Scene, observed: ObservedPod) -> Plan:
     if ending is not None:
         keep = ending.keep_data and not gone
         return stopping.end_pod(observed, scene.memory, ending.reason, keep, scene.now, grace=grace, limit=scene.down)
-    reason = "its manifest is gone" if gone else "stopped by a person"
+    reason = (
+        "its manifest is gone" if gone else "stopped by a person" if scene.held else "it makes room for another pod"
+    )
     return stopping.end_pod(
         observed, scene.memory, reason, not gone, scene.now, anew=not gone, grace=grace, limit=scene.down
     )

@@ -35,6 +35,7 @@ class Admitter:
         self._taken: dict[PodKey, str] = {}
         self._since: dict[PodKey, float] = {}
         self._gates: dict[PodKey, Gate] = {}
+        self._leaving: frozenset[PodKey] = frozenset()
 
     @property
     def closed(self) -> bool:
@@ -47,17 +48,19 @@ class Admitter:
         for key, seen in running.items():
             if seen.boot_id == self._around.boot_id:
                 self._taken.setdefault(key, seen.config_hash)
-        self._taken = {k: h for k, h in self._taken.items() if k in pods}
+        gone = self._leaving - running.keys()
+        self._taken = {k: h for k, h in self._taken.items() if k in pods and k not in gone}
         self._since = {k: self._since.get(k, now) for k in pods}
         statuses = {k: s for k in pods if (s := self._around.status(k)) is not None}
         ready = {k for k, s in statuses.items() if any(c.type == "Ready" and c.status == "True" for c in s.conditions)}
         gates = order.gates(pods, ready, self._taken.keys(), self._since)
         gates = {k: g for k, g in gates.items() if g.closed(now)}
         same = {k for k, h in self._taken.items() if pods[k].config_hash == h}
-        done = {k for k in same if k in statuses and statuses[k].phase in ("Succeeded", "Failed")}
+        done = {k for k in same - self._leaving if k in statuses and statuses[k].phase in ("Succeeded", "Failed")}
         waiting = {k for k, g in gates.items() if not g.refused}
         asking = {k: p for k, p in pods.items() if k not in gates or k in waiting}
         gates |= admission.judge(asking, same, done, self._around.capacity())
+        self._leaving = frozenset(k for k, g in gates.items() if g.ends)
         self._taken |= {k: p.config_hash for k, p in pods.items() if k not in gates}
         self._tell(pods, gates)
         return gates

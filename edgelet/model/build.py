@@ -13,6 +13,16 @@ from . import references as refs
 Data = dict[str, Any]
 
 
+def dotted(name: str) -> str:
+    """The name with dots between its parts: with a slash as its first separator, slashes are, and dots belong to parts.
+
+    >>> dotted("net/ipv4/conf/eth0.1/mtu"), dotted("net.ipv4.conf.eth0/1.mtu")
+    ('net.ipv4.conf.eth0/1.mtu', 'net.ipv4.conf.eth0/1.mtu')
+    """
+    first = next((c for c in name if c in "./"), ".")
+    return name if first == "." else name.translate(str.maketrans("./", "/."))
+
+
 def pod(data: Data, uid: str, config_hash: str, source: str, short_name: str) -> pods.Pod:
     """`data` is the v1.Pod with its full name; it becomes `Pod.document` as it is."""
     metadata, spec = data["metadata"], data["spec"]
@@ -37,6 +47,8 @@ def pod(data: Data, uid: str, config_hash: str, source: str, short_name: str) ->
         share_process_namespace=spec.get("shareProcessNamespace", False),
         hostname=spec.get("hostname", ""),
         host_aliases=tuple(pods.HostAlias(a["ip"], tuple(a.get("hostnames", ()))) for a in spec.get("hostAliases", ())),
+        priority=spec.get("priority", 0),
+        sysctls=tuple((dotted(s["name"]), s["value"]) for s in security.get("sysctls", ())),
         short_name=short_name,
         document=json.dumps(data, separators=(",", ":"), ensure_ascii=False),
     )
@@ -129,6 +141,8 @@ def _resources(data: Data) -> pods.Resources:
         memory_limit=_amount(limits, "memory"),
         cpu_request=_amount(requests, "cpu"),
         memory_request=_amount(requests, "memory"),
+        storage_limit=_amount(limits, "ephemeral-storage"),
+        storage_request=_amount(requests, "ephemeral-storage"),
     )
 
 

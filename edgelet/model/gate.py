@@ -10,6 +10,7 @@ class Gate:
     """`reason` and `message` as the pod's status and an event say them.
 
     `refused` = the node does not take the pod (phase Failed, semantics 1.7.3); else it waits (Pending).
+    `ends` = it may not even go on: what runs of it is ended (1.7.4).
     `until` (monotonic seconds) = it is open from then on whatever has happened (None = never by itself).
     """
 
@@ -17,6 +18,7 @@ class Gate:
     message: str
     refused: bool = True
     until: float | None = None
+    ends: bool = False
 
     def closed(self, now: float) -> bool:
         """Whether the pod may still not begin."""

@@ -126,12 +126,14 @@ class VolumeMount:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Requests and limits; None = not set. CPU in milli-CPU, memory in bytes."""
+    """Requests and limits; None = not set. CPU in milli-CPU, memory and ephemeral storage in bytes."""
 
     cpu_limit: int | None = None
     memory_limit: int | None = None
     cpu_request: int | None = None
     memory_request: int | None = None
+    storage_limit: int | None = None
+    storage_request: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +234,8 @@ class Pod:
 
     `uid` is the manifest's own or the hash of the manifest as written; `config_hash` is always
     the hash (with its scheme, e.g. "1-6f0c..."): two pods with equal `config_hash` are the same
-    generation and nothing restarts.  `active_deadline` is in seconds.  `document` is the defaulted v1.Pod as
+    generation and nothing restarts.  `active_deadline` is in seconds.  `sysctls` are pairs of name (with dots) and
+    value.  `document` is the defaulted v1.Pod as
     compact JSON text, for readers (API, mirror); it is not consulted for decisions.
     """
 
@@ -255,6 +258,8 @@ class Pod:
     share_process_namespace: bool = False
     hostname: str = ""
     host_aliases: tuple[HostAlias, ...] = ()
+    priority: int = 0
+    sysctls: tuple[tuple[str, str], ...] = ()
     short_name: str = ""
     document: str = "{}"
 

@@ -22,6 +22,7 @@ _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 # It becomes the name of a directory, so it must be no path.
 _UID = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?")
+_SYSCTL = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?")
 _VOLUME_FIELD = re.compile(r"metadata\.(name|namespace|uid|(labels|annotations)(\['[^']+'\])?)")
 _VOLUME_KEYS = frozenset(["name"])
 
@@ -113,6 +114,18 @@ def _spec(spec: Data, report: Report) -> None:
         report.error(("spec", "os", "name"), "this is a Linux node; the pod is for Windows")
     _dns(spec, report)
     _aliases(spec, report)
+    _sysctls(spec.get("securityContext", {}).get("sysctls", ()), report)
+
+
+def _sysctls(rows: Any, report: Report) -> None:
+    seen: set[str] = set()
+    for index, row in enumerate(rows):
+        here, name = ("spec", "securityContext", "sysctls", index, "name"), row.get("name", "")
+        if not _SYSCTL.fullmatch(name) or len(name) > MAX_NAME:
+            report.error(here, f"{name[:80]!r} is no name of a kernel setting")
+        elif name in seen:
+            report.error(here, f"{name[:80]!r} is set twice")
+        seen.add(name)
 
 
 def _dns(spec: Data, report: Report) -> None:

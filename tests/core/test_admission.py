@@ -129,7 +129,7 @@ REQUESTS = [
 
 @pytest.mark.parametrize(("asking", "cpu"), [r[1:] for r in REQUESTS], ids=[r[0] for r in REQUESTS])
 def test_requests(asking: Pod, cpu: int) -> None:
-    assert admission.requests(asking) == (cpu, 0)
+    assert admission.held(asking) == {"pods": 1, "cpu": cpu, "memory": 0, "ephemeral-storage": 0}
 
 
 def test_sidecars_hold_host_ports_and_init_containers_do_not() -> None:
@@ -146,7 +146,7 @@ def test_what_is_taken_always_fits_and_a_refusal_has_a_cause(rows: list[tuple[in
     refused = judge(keys, running, (), NODE)
     taken = [p for k, p in keys.items() if k not in refused]
     assert len(taken) <= NODE.pods
-    assert sum(admission.requests(p)[0] for p in taken) <= NODE.cpu
+    assert sum(admission.held(p)["cpu"] for p in taken) <= NODE.cpu
     ports = [h for p in taken for h in admission.host_ports(p)]
     assert len(ports) == len(set(ports))
     for key in refused:
@@ -154,3 +154,120 @@ def test_what_is_taken_always_fits_and_a_refusal_has_a_cause(rows: list[tuple[in
         assert not alone, "refused only because of the others"
     again = judge(keys, [p.key for p in taken], (), NODE)
     assert again.keys() == refused.keys()
+
+
+def test_the_disk_counts_where_its_size_is_known() -> None:
+    small = replace(named("a"), containers=(Container("c", "d", resources=Resources(storage_limit=6)),))
+    other = replace(small, name="b")
+    both = {p.key: p for p in (small, other)}
+    assert judge(both, (), (), NODE) == {}
+    found = judge(both, (), (), replace(NODE, storage=10))
+    assert {k.name: g.reason for k, g in found.items()} == {"b": "OutOfephemeral-storage"}
+
+
+# ---- kernel settings ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed", "where", "said"),
+    [
+        ("net.ipv4.tcp_syncookies", (), "", ""),
+        ("net.core.somaxconn", (), "", 'forbidden sysctl: "net.core.somaxconn" not allowlisted'),
+        ("net.core.somaxconn", ("net.core.*",), "", ""),
+        ("net.core.somaxconn", ("net.core.somaxconn",), "", ""),
+        ("net.core.somaxconn", ("net.core.som",), "", 'forbidden sysctl: "net.core.somaxconn" not allowlisted'),
+        (
+            "net.ipv4.tcp_syncookies",
+            (),
+            "network",
+            'forbidden sysctl: "net.ipv4.tcp_syncookies" not allowed with host net enabled',
+        ),
+        ("kernel.shm_rmid_forced", (), "network", ""),
+        (
+            "kernel.shm_rmid_forced",
+            (),
+            "ipc",
+            'forbidden sysctl: "kernel.shm_rmid_forced" not allowed with host ipc enabled',
+        ),
+    ],
+)
+def test_kernel_settings(name: str, allowed: tuple[str, ...], where: str, said: str) -> None:
+    asking = replace(named("a"), sysctls=((name, "1"),), host_network=where == "network", host_ipc=where == "ipc")
+    gates = judge({asking.key: asking}, (), (), replace(NODE, sysctls=allowed))
+    expected = Gate("SysctlForbidden", f"Pod was rejected: {said}") if said else None
+    assert gates.get(asking.key) == expected
+
+
+# ---- room for those that matter more -----------------------------------------------------------------------
+
+
+def of(name: str, cpu: int, priority: int = 0, source: str = "api", limit: int | None = None) -> Pod:
+    """A pod of that priority."""
+    made = named(name, Container("app", "demo", resources=Resources(cpu_request=cpu, cpu_limit=limit)))
+    return replace(made, priority=priority, source=source)
+
+
+def leaves(pods: list[Pod], running: str) -> dict[str, str]:
+    """The reasons by name, where those named by a letter run."""
+    keys = {p.key: p for p in pods}
+    found = judge(keys, [k for k in keys if k.name in running], (), replace(NODE, pods=9))
+    return {key.name: gate.reason for key, gate in found.items()}
+
+
+NEW = of("n", 600, 5, "file")
+ROOM = [
+    ("one of lower priority", [NEW, of("a", 500)], {"a": "Preempting", "n": "WaitingForRoom"}),
+    ("not one of the same", [NEW, of("a", 500, 5)], {"n": "OutOfcpu"}),
+    ("not for one that is submitted", [replace(NEW, source="api"), of("a", 500)], {"n": "OutOfcpu"}),
+    (
+        "unless its priority is critical",
+        [replace(NEW, source="api", priority=2_000_000_000), of("a", 500)],
+        {"a": "Preempting", "n": "WaitingForRoom"},
+    ),
+    ("all of them are not enough", [of("n", 1001, 5, "file"), of("a", 500)], {"n": "OutOfcpu"}),
+    ("the fewest", [NEW, of("a", 100), of("b", 450), of("c", 200)], {"b": "Preempting", "n": "WaitingForRoom"}),
+    ("of equals the smallest", [NEW, of("a", 400), of("b", 300)], {"b": "Preempting", "n": "WaitingForRoom"}),
+    (
+        "several",
+        [of("n", 900, 5, "file"), of("a", 400), of("b", 300)],
+        {"a": "Preempting", "b": "Preempting", "n": "WaitingForRoom"},
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("pods", "expected"), [r[1:] for r in ROOM], ids=[r[0] for r in ROOM])
+def test_room_is_made_by(pods: list[Pod], expected: dict[str, str]) -> None:
+    assert leaves(pods, "abc") == expected
+
+
+def test_nobody_ends_for_a_pod_that_lacks_more_than_room() -> None:
+    asking = replace(of("n", 600, 5, "file"), sysctls=(("net.core.x", "1"),))
+    assert leaves([asking, of("a", 500)], "a") == {"n": "SysctlForbidden"}
+
+
+def test_a_guaranteed_pod_ends_last() -> None:
+    sure = replace(
+        named("a"),
+        containers=(Container("app", "demo", resources=Resources(300, 1, 300, 1)),),
+        source="api",
+    )
+    assert leaves([of("n", 600, 5, "file"), sure, of("b", 500)], "ab") == {"b": "Preempting", "n": "WaitingForRoom"}
+
+
+@given(st.lists(st.tuples(st.integers(1, 700), st.integers(0, 3), st.booleans()), max_size=7))
+def test_making_room_comes_to_an_end_and_all_that_runs_fits(rows: list[tuple[int, int, bool]]) -> None:
+    pods = {p.key: p for p in (of(f"p{n}", cpu, rank, "file") for n, (cpu, rank, _) in enumerate(rows))}
+    node = replace(NODE, pods=9)
+    running: set[PodKey] = set()
+    for key, (_, _, runs) in zip(pods, rows, strict=True):
+        if runs and sum(admission.held(pods[k])["cpu"] for k in {*running, key}) <= node.cpu:
+            running.add(key)
+    for _ in range(len(pods) + 2):
+        gates = judge(pods, running, (), node)
+        ends = {k for k, g in gates.items() if g.ends}
+        for k in ends:
+            assert k in running
+            assert any(pods[k].priority < pods[w].priority for w, g in gates.items() if not g.refused)
+        running = {k for k in pods if k not in gates} | (running - ends)
+        assert sum(admission.held(pods[k])["cpu"] for k in running) <= node.cpu
+    assert not any(g.ends or not g.refused for g in gates.values()) if pods else True

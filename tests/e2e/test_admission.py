@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import socket
+from typing import Any
 
 from tests.e2e.agent import Agent
 from tests.e2e.manifests import container, exec_probe, pod
@@ -101,3 +102,36 @@ def test_a_wait_ends_at_its_timeout_and_a_circle_is_named(agent: Agent) -> None:
     agent.wait_ready("late")
     agent.write(pod("y"))
     agent.wait_ready("x", "y")
+
+
+def test_a_pod_of_higher_priority_gets_the_place_of_another_and_gives_it_back(agent: Agent) -> None:
+    with open("/proc/meminfo", encoding="ascii") as file:
+        memory = int(file.readline().split()[1])
+    half = container(resources={"requests": {"memory": f"{memory * 6 // 10}Ki"}})
+    agent.start().write(pod("low", half))
+    agent.wait_ready("low")
+    agent.write(pod("high", half, priority=1000))
+    agent.wait_ready("high", seconds=60)
+    agent.wait("the other to have left", lambda: agent.phase("low") == "Failed" and not agent.of_pod("low"))
+    (event,) = agent.events("low", "Preempting")
+    assert (event["type"], event["message"]) == ("Warning", "Preempted in order to admit critical pod")
+    agent.remove("high")
+    agent.wait_ready("low", seconds=60)
+
+
+def test_kernel_settings_are_made_and_unsafe_ones_refused_unless_they_are_allowed(agent: Agent) -> None:
+    name, key = "net.ipv4.ip_local_port_range", "net.ipv4.tcp_tw_reuse"
+
+    def asking(title: str, setting: str, value: str) -> dict[str, Any]:
+        return pod(title, securityContext={"sysctls": [{"name": setting, "value": value}]})
+
+    agent.start().write(asking("safe", name, "20000 20100"))
+    agent.write(asking("unsafe", key, "1"))
+    agent.wait_ready("safe")
+    assert agent.inside("safe", "cat", f"/proc/sys/{name.replace('.', '/')}").split() == ["20000", "20100"]
+    agent.wait("the refusal", lambda: agent.status("unsafe").get("reason") == "SysctlForbidden")
+    assert agent.status("unsafe")["message"] == f'Pod was rejected: forbidden sysctl: "{key}" not allowlisted'
+    assert agent.stop() == 0
+    agent.start("--allowed-unsafe-sysctls=net.ipv4.tcp_tw_*")
+    agent.wait_ready("unsafe")
+    assert agent.inside("unsafe", "cat", f"/proc/sys/{key.replace('.', '/')}").strip() == "1"

@@ -1039,6 +1039,20 @@ def test_what_runs_is_not_ended_by_a_gate(world: World) -> None:
     assert world.status.phase == "Running"
 
 
+def test_a_pod_that_makes_room_ends_in_order_keeps_its_data_and_runs_again(world: World) -> None:
+    up(world)
+    gated(world, Gate("Preempting", "Preempted in order to admit critical pod", ends=True))
+    world.run(60)
+    assert world.runtime.running() == []
+    assert world.runtime.called("remove_pod")
+    assert (world.status.phase, world.status.reason) == ("Failed", "Preempting")
+    assert not world.volumes.removed
+    gated(world, None)
+    world.run(60)
+    assert world.runtime.running() == ["app"]
+    assert (world.status.phase, world.status.reason) == ("Running", "")
+
+
 # ---- reports of users -------------------------------------------------------------------------------
 
 

@@ -14,6 +14,8 @@ FILE_KEY = (
     HEAD + "    env: [{{name: A, valueFrom: {{fileKeyRef: {{volumeName: {}, path: {}, key: A}}}}}}]\n"
     "  volumes: [{{name: v, {}}}]\n"
 ).replace("{name: web}", "{{name: web}}")
+SYSCTLS = HEAD.replace("{name: web}", "{{name: web}}") + "  securityContext: {{sysctls: [{}]}}\n"
+SYSCTL = "spec.securityContext.sysctls"
 
 ERRORS: list[tuple[str, str, str]] = [
     # Names.
@@ -37,6 +39,8 @@ ERRORS: list[tuple[str, str, str]] = [
     (HEAD + "  dnsConfig: {nameservers: [a, b, c, d]}\n", "spec.dnsConfig.nameservers", "4 are given, 3 are allowed"),
     (HEAD + f"  dnsConfig: {{searches: {['a'] * 33}}}\n", "spec.dnsConfig.searches", "at most 32"),
     (HEAD + "  hostAliases: [{ip: 1.2.3.4, hostnames: [A_b]}]\n", "spec.hostAliases[0].hostnames[0]", "no host name"),
+    (SYSCTLS.format("{name: Net.x, value: '1'}"), SYSCTL + "[0].name", "is no name of a kernel setting"),
+    (SYSCTLS.format("{name: a.b, value: '1'}, {name: a.b, value: '1'}"), SYSCTL + "[1].name", "is set twice"),
     (HEAD + "  schedulingGates: [{name: a}]\n", "spec.schedulingGates", "would never start"),
     (HEAD + "  ephemeralContainers: [{name: a}]\n", "spec.ephemeralContainers", "cannot stand in a manifest"),
     (HEAD + "  terminationGracePeriodSeconds: -1\n", "spec.terminationGracePeriodSeconds", "between 0 and"),

@@ -87,6 +87,8 @@ def pod_body(pod: Pod, naming: Naming, attempt: int, network: str = DEFAULT_NETW
     }
     if not needs_infra(pod):
         return {**body, "no_infra": True, "shared_namespaces": []}
+    if pod.sysctls:
+        body["sysctl"] = dict(pod.sysctls)
     body["shared_namespaces"] = _shared_namespaces(pod)
     if pod.host_network:
         return {**body, "netns": {"nsmode": "host"}}
@@ -163,6 +165,7 @@ def container_body(pod: Pod, container: Container, instance: Instance, naming: N
         "oom_score_adj": oom_score_adj(pod, container, instance.facts),
         **_process(container),
         **_namespaces(pod),
+        **({"sysctl": dict(pod.sysctls)} if pod.sysctls and not needs_infra(pod) else {}),
         **_mounts(instance.binds),
         **_security(container.security),
         **_resources(container, instance.facts),
