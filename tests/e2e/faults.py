@@ -23,6 +23,9 @@ RATE = 0.15
 GROWTH_KB = 6 * 1024
 """Memory that may be more at the end than at the beginning: what Python keeps of its busiest moment."""
 
+SHOWN = 25
+"""Rounds between two looks at the agent's size on the way."""
+
 
 @dataclass(frozen=True, slots=True)
 class Size:
@@ -47,6 +50,7 @@ class Faults(Chaos):
 
     proxy: Proxy | None = None
     first: Size | None = None
+    played: int = 0
 
     @classmethod
     def begin(cls, agent: Agent, chance: random.Random) -> Faults:
@@ -84,6 +88,9 @@ class Faults(Chaos):
         self.proxy.seconds = chance.choice((0.2, 2.0, 25.0)) if chance.random() < 0.3 else 0.3
         self.proxy.choose = lambda request: chance.choice(FAULTS) if chance.random() < RATE else "pass"
         super().round()
+        self.played += 1
+        if self.played % SHOWN == 0 and self.agent.running:
+            print(f"after {self.played} rounds {Size.of(self.agent.pid)}", flush=True)
 
     def quiet(self) -> None:
         """Podman behaves again."""
