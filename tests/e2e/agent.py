@@ -108,6 +108,7 @@ class Agent:
 
     def _own_flags(self) -> list[str]:
         return [
+            "--config=/dev/null",  # that of an installed package is for its own agent
             f"--pod-manifest-path={self.manifests}",
             f"--root-dir={self.root}",
             f"--run-dir={self.run_dir}",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.agent import Agent
+from tests.e2e.agent import Agent, at_most
 from tests.e2e.manifests import SERVE, container, exec_probe, mount, pod
 
 Json = dict[str, Any]
@@ -100,7 +100,7 @@ def test_a_liveness_kill_follows_the_policy_and_not_the_rules(agent: Agent, tmp_
 
 
 def test_a_pod_that_is_active_for_too_long_fails_and_stays_so(agent: Agent) -> None:
-    agent.start().write(pod("late", activeDeadlineSeconds=3))
+    agent.start().write(pod("late", activeDeadlineSeconds=round(at_most(3))))
     agent.wait_ready("late")
     agent.wait("the deadline", lambda: agent.phase("late") == "Failed")
     status = agent.status("late")

@@ -33,7 +33,7 @@ def call():
         ear.listen(8)
         ear.settimeout(120)
         places = [f"--{name}={top}/{name}" for name in ("root-dir", "run-dir", "pod-logs-dir", "pod-manifest-path")]
-        words = [sys.argv[1], "run", "--config=", *places, f"--socket={top}/api.sock", "--port=0"]
+        words = [sys.argv[1], "run", "--config=/dev/null", *places, f"--socket={top}/api.sock", "--port=0"]
         began = time.monotonic()
         agent = subprocess.Popen([*words, f"--podman-socket={top}/podman.sock"], stdout=-3, stderr=-3)
         try:

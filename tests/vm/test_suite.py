@@ -20,7 +20,7 @@ from .machine import Machine
 
 TOP = Path(__file__).parents[2]
 HOURS = 3.0
-PATIENCE = 20
+PATIENCE = 10
 """How many times as long as elsewhere a deadline of the suite may be here."""
 # What runs tests, all of it plain Python: Debian's own is too old for the fixtures here.
 RUNNERS = (*("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments", "py", "pytest_timeout"),)
