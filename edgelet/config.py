@@ -172,6 +172,9 @@ class Settings:
     shutdown_grace_period: float = 0.0
     """Seconds that pods get at the node's shutdown; 0 = the agent stops none (kubelet default)."""
 
+    shutdown_grace_period_critical_pods: float = 0.0
+    """The last seconds of it, for pods of a priority of 2000000000 and above; 0 = they end with the others."""
+
     config_file: str = ""
     """The configuration file that was read; "" = none."""
 
@@ -325,6 +328,8 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         )
     if settings.bootstrap_kubeconfig and not settings.kubeconfig:
         yield "--bootstrap-kubeconfig needs --kubeconfig: the file that is to be written with the certificate"
+    if settings.shutdown_grace_period_critical_pods > settings.shutdown_grace_period:
+        yield "shutdownGracePeriodCriticalPods is a part of shutdownGracePeriod: it cannot be longer"
     manifests, root = settings.static_pod_path, settings.root_dir
     if manifests and (manifests == root or manifests.startswith(root + os.sep + "pods" + os.sep)):
         yield f"the manifests in {manifests} cannot be in the agent's own root directory {root}: move one of them"

@@ -57,7 +57,7 @@ _NOT_USED = {
         localStorageCapacityIsolation logging maxOpenFiles maxParallelImagePulls memorySwap
         mergeDefaultEvictionSettings oomScoreAdj podPidsLimit preloadedImagesVerificationAllowlist
         protectKernelDefaults resolvConf runOnce seccompDefault serializeImagePulls showHiddenMetricsForVersion
-        shutdownGracePeriodByPodPriority shutdownGracePeriodCriticalPods singleProcessOOMKill tracing
+        shutdownGracePeriodByPodPriority singleProcessOOMKill tracing
         volumeStatsAggPeriod""",
 }
 UNUSED_KEYS = {key: reason for reason, keys in _NOT_USED.items() for key in keys.split()}

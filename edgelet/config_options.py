@@ -228,4 +228,12 @@ OPTIONS = (
         "30s",
         "time pods get when the node shuts down",
     ),
+    Option(
+        "shutdown_grace_period_critical_pods",
+        "shutdownGracePeriodCriticalPods",
+        ("--shutdown-grace-period-critical-pods",),
+        values.grace,
+        "10s",
+        "the last part of that time, for pods of critical priority",
+    ),
 )

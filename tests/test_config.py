@@ -60,6 +60,7 @@ DEFAULTS = {
     "kube_api_qps": 50,
     "kube_api_burst": 100,
     "shutdown_grace_period": 0.0,
+    "shutdown_grace_period_critical_pods": 0.0,
     "config_file": "",
     "warnings": (),
 }

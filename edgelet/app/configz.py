@@ -15,6 +15,7 @@ _SECONDS = frozenset(
         "sync_frequency",
         "container_log_monitor_interval",
         "shutdown_grace_period",
+        "shutdown_grace_period_critical_pods",
         "node_status_update_frequency",
         "node_status_report_frequency",
     )

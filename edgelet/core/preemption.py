@@ -1,4 +1,4 @@
-"""Who makes room for a pod that matters more, and finds no place on the node (semantics 1.7.4). Pure.
+"""What follows from a pod's priority: who makes room for one that matters more (semantics 1.7.4), who ends last. Pure.
 
 The fewest pods whose requests cover what is missing: none that matters as much, Guaranteed ones last.
 """
@@ -22,6 +22,17 @@ Amounts = Mapping[str, int]
 def critical(pod: Pod) -> bool:
     """A static pod, or one of a critical priority."""
     return pod.source != SUBMITTED or pod.priority >= CRITICAL
+
+
+def shutdown_groups(seconds: float, critical: float) -> tuple[tuple[float, int | None], ...]:
+    """Who ends when the machine goes down, in turn: the seconds of each group, and below which priority (9.3.2).
+
+    Without time of their own (0) critical pods end with the others.
+
+    >>> shutdown_groups(30, 10), shutdown_groups(30, 0)
+    (((20, 2000000000), (10, None)), ((30, None),))
+    """
+    return ((seconds - critical, CRITICAL), (critical, None)) if critical else ((seconds, None),)
 
 
 def victims(pod: Pod, taken: Collection[Pod], short: Amounts, held: Callable[[Pod], Amounts]) -> tuple[Pod, ...]:

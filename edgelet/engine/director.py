@@ -55,7 +55,7 @@ class Director:
         self._recorder = recorder
         self._admitter = admitter
         self._store = holds
-        self._node = ports.EventRef(PodKey("", node_name), node_name)
+        self.node = ports.EventRef(PodKey("", node_name), node_name)
         self._lock = threading.RLock()
         self._snapshots: dict[str, ports.Snapshot] = {}
         self._desired = desired.Desired({})
@@ -63,7 +63,7 @@ class Director:
         self._held: frozenset[PodKey] = _read(holds)
         self._wishes: dict[PodKey, Wish] = {}
         self._graces: dict[PodKey, int] = {}
-        self._down: int | None = None
+        self._down: tuple[int, int | None] | None = None
         self._open = False
 
     # -- Sink ---------------------------------------------------------------------------------------
@@ -102,11 +102,22 @@ class Director:
             if self._open and key not in self._desired.pods:
                 self._spread()
 
-    def go_down(self, seconds: int) -> None:
-        """The machine is going down: all pods end, each container within so many seconds, and stay wanted."""
+    def go_down(self, seconds: int, below: int | None = None) -> None:
+        """The machine is going down: pods of a priority below that (None = all) end, and stay wanted.
+
+        Each of their containers gets so many seconds.
+        """
         with self._lock:
-            self._down = seconds
+            self._down = seconds, below
             self._spread()
+
+    def goes_down(self, key: PodKey) -> int | None:
+        """The seconds that are left to that pod, None = it stays up."""
+        if self._down is None:
+            return None
+        seconds, below = self._down
+        pod = self._desired.pods.get(key)
+        return seconds if pod is None or below is None or pod.priority < below else None
 
     def recheck(self) -> None:
         """Look again for pods that nobody wants (after a full list)."""
@@ -144,12 +155,12 @@ class Director:
         """The wish for one pod; None = it is not known yet whether anybody wants it."""
         pod = self._desired.pods.get(key)
         if pod is not None:
-            return Wish(pod, key in self._held, down=self._down)
+            return Wish(pod, key in self._held, down=self.goes_down(key))
         before = self._wishes.get(key)
         source = before.pod.source if before and before.pod else running_source
         if source is not None and not desired.may_end(source, self._snapshots, self._order):
             return None
-        return Wish(None, grace=self._graces.get(key), down=self._down)
+        return Wish(None, grace=self._graces.get(key), down=self.goes_down(key))
 
     def _tell_conflicts(self, before: desired.Desired) -> None:
         for conflict in self._desired.conflicts:
@@ -163,9 +174,9 @@ class Director:
         """A source that is lost, and that is back, are events of the node."""
         was = before.trouble if before is not None else ""
         if now.trouble and now.trouble != was:
-            self._recorder.event(self._node, "Warning", "SourceUnavailable", f"source {now.source}: {now.trouble}")
+            self._recorder.event(self.node, "Warning", "SourceUnavailable", f"source {now.source}: {now.trouble}")
         elif was and not now.trouble:
-            self._recorder.event(self._node, "Normal", "SourceRecovered", f"source {now.source} is read again")
+            self._recorder.event(self.node, "Normal", "SourceRecovered", f"source {now.source} is read again")
 
     def _tell_problems(self, before: desired.Desired) -> None:
         """What is wrong with a manifest is an event of the node: the pod may not even exist."""
@@ -174,7 +185,7 @@ class Director:
         for problem in self._desired.problems:
             if problem.warning or problem in known or problem.message in told:
                 continue
-            self._recorder.event(self._node, "Warning", "FailedValidation", str(problem))
+            self._recorder.event(self.node, "Warning", "FailedValidation", str(problem))
 
     # -- reading --------------------------------------------------------------------------------------
 

@@ -318,3 +318,30 @@ def test_a_hold_survives_the_agent(agent: Agent) -> None:
     assert not [c for c in agent.of_pod("web") if c["State"]["Running"]]
     agent.cli("start", "web")
     agent.wait_ready("web")
+
+
+def test_the_machine_goes_down_and_critical_pods_end_last(agent: Agent) -> None:
+    """As systemd says it to the agent; each pod notes on the host when it ends."""
+    systemctl = agent.directory / "bin" / "systemctl"
+    systemctl.write_text("#!/bin/sh\necho stopping\n")
+    systemctl.chmod(0o755)
+    note = agent.directory / "note"
+    note.mkdir()
+    volumes = [{"name": "n", "hostPath": {"path": str(note)}}]
+
+    def slow(name: str, **spec: Any) -> dict[str, Any]:
+        script = f"trap 'echo {name} >> /n/order; sleep 1; echo {name} >> /n/order; exit 0' TERM; {SERVE}"
+        one = {**container(volumeMounts=[mount("n", "/n")]), "command": ["sh", "-c", script]}
+        return pod(name, one, volumes=volumes, terminationGracePeriodSeconds=20, **spec)
+
+    agent.start("--shutdown-grace-period=40s", "--shutdown-grace-period-critical-pods=20s")
+    agent.write(slow("critical", priority=2_000_001_000))
+    agent.write(slow("usual"))
+    agent.wait_ready("critical", "usual")
+    assert agent.process is not None
+    agent.process.terminate()
+    assert agent.process.wait(120) == 0
+    assert (note / "order").read_text().split() == ["usual", "usual", "critical", "critical"]
+    systemctl.unlink()
+    agent.start()
+    agent.wait_ready("critical", "usual", seconds=60)
