@@ -21,6 +21,7 @@ run: $(VENV)/.installed ## start the agent on manifests/ with a demo image, in t
 	@$(PY) -m edgelet.demo run
 
 test: export EDGELET_FUZZ_SECONDS ?= 60
+test: export EDGELET_CHAOS_SECONDS ?= 120
 # End-to-end tests mostly wait, so some run at a time; the others measure times and run alone. 5 = none chosen.
 test: $(VENV)/.dev ## every test this machine can run, real Podman included; says what it skipped and why
 	@status=0; \
