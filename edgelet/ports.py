@@ -106,15 +106,20 @@ class Repairs(Protocol):
 
 VolumeFiles = Mapping[str, Mapping[str, tuple[bytes, int]]]
 NO_FILES: VolumeFiles = {}
+Layers = Mapping[str, tuple[str, ...]]
+"""Directories of the images of volumes, by volume, the uppermost first."""
+NO_LAYERS: Layers = {}
 
 
 class Volumes(Protocol):
     """Volumes on the host: directories, tmpfs mounts, hostPath checks."""
 
-    def binds(self, pod: Pod, container: Container, files: VolumeFiles = NO_FILES) -> tuple[Bind, ...]:
+    def binds(
+        self, pod: Pod, container: Container, files: VolumeFiles = NO_FILES, layers: Layers = NO_LAYERS
+    ) -> tuple[Bind, ...]:
         """Set up what `container` mounts (idempotent) and resolve it. Raises VolumeError.
 
-        `files` is what volumes of files hold, by volume: path -> content and mode.
+        `files` is what volumes of files hold, by volume: path -> content and mode; `layers` those of images.
         """
         ...
 

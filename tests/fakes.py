@@ -425,7 +425,7 @@ class FakeRuntime:
 class FakeVolumes:
     """ports.Volumes in memory: `data` holds the uids that have been set up; `fail_with` makes `binds` raise.
 
-    `texts` are the files of emptyDirs, by volume and path.
+    `texts` are the files of emptyDirs, by volume and path; `layers` what image volumes were made of.
     """
 
     def __init__(self) -> None:
@@ -434,12 +434,20 @@ class FakeVolumes:
         self.fail_with: errors.VolumeError | None = None
         self.remove_fails: errors.StateError | None = None
         self.texts: dict[tuple[str, str], str] = {}
+        self.layers: dict[str, tuple[str, ...]] = {}
 
-    def binds(self, pod: Pod, container: Container, files: ports.VolumeFiles = ports.NO_FILES) -> tuple[Bind, ...]:
+    def binds(
+        self,
+        pod: Pod,
+        container: Container,
+        files: ports.VolumeFiles = ports.NO_FILES,
+        layers: ports.Layers = ports.NO_LAYERS,
+    ) -> tuple[Bind, ...]:
         """See ports.Volumes."""
         if self.fail_with is not None:
             raise self.fail_with
         self.data.add(pod.uid)
+        self.layers |= layers
         return tuple(_bind(pod, m.volume, m.mount_path, m.read_only) for m in container.mounts)
 
     def text(self, pod: Pod, volume: str, path: str) -> str:

@@ -6,7 +6,7 @@ from ..adapters.logs import removal
 from ..adapters.volumes import HostVolumes
 from ..model.observed import Bind
 from ..model.pod import Container, Pod
-from ..ports import NO_FILES, VolumeFiles
+from ..ports import NO_FILES, NO_LAYERS, Layers, VolumeFiles
 
 
 class PodData:
@@ -16,9 +16,11 @@ class PodData:
         self._volumes = volumes
         self._pod_logs_dir = pod_logs_dir
 
-    def binds(self, pod: Pod, container: Container, files: VolumeFiles = NO_FILES) -> tuple[Bind, ...]:
+    def binds(
+        self, pod: Pod, container: Container, files: VolumeFiles = NO_FILES, layers: Layers = NO_LAYERS
+    ) -> tuple[Bind, ...]:
         """See ports.Volumes."""
-        return self._volumes.binds(pod, container, files)
+        return self._volumes.binds(pod, container, files, layers)
 
     def text(self, pod: Pod, volume: str, path: str) -> str:
         """See ports.Volumes."""

@@ -38,10 +38,17 @@ def next_step(pod: Pod, look: Look, observed: ObservedPod, memory: PodMemory, no
     crashed = crash_wait(pod, look, observed, known, now)
     if crashed:
         return crashed
-    image = image_step(look.container, known, pod.config_hash, now)
-    if image:
-        return image
+    for needed in _images(pod, look.container):
+        image = image_step(needed, memory.of(needed.name), pod.config_hash, now)
+        if image:
+            return image
     return Step(_create(look, known), blocks=True)
+
+
+def _images(pod: Pod, container: Container) -> tuple[Container, ...]:
+    """What must be here before it is made: its image, and those of the volumes that it mounts."""
+    mounted = {f"volumes[{m.volume}]" for m in container.mounts}
+    return (container, *(v for v in pod.image_volumes if v.name in mounted))
 
 
 def _create(look: Look, known: ContainerMemory) -> Action:
@@ -106,7 +113,7 @@ def prefetch(pod: Pod, memory: PodMemory, now: float) -> tuple[list[Action], lis
     actions: list[Action] = []
     wakes: list[float] = []
     ready = True
-    for c in pod.all_containers:
+    for c in (*pod.all_containers, *pod.image_volumes):
         pull = memory.of(c.name).pull
         if pull is not None and pull.state is PullState.READY:
             continue

@@ -8,7 +8,6 @@ state; any other RuntimeFailure goes up to the reconciler, which backs off and o
 from __future__ import annotations
 
 import logging
-import os.path
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -18,11 +17,11 @@ from ..core import memory as memories
 from ..core.memory import PodMemory, Pull, PullState, RestartingAll, StartError
 from ..model.actions import Action, Verb
 from ..model.hooks import HookKind, HookState
-from ..model.observed import Bind, ObservedContainer, ObservedPod
+from ..model.observed import ObservedContainer, ObservedPod
 from ..model.pod import Container, HookHandler, Pod
-from ..model.references import FileKeyRef, Files
 from ..model.status import Waiting
 from . import observer, puller, targets
+from .furnishing import Furnishing
 from .local import Local
 
 log = logging.getLogger(__name__)
@@ -30,7 +29,6 @@ log = logging.getLogger(__name__)
 CONFIG_RETRY = 10.0
 """Seconds until a container that could not be made is tried again, doubling to CONFIG_CAP."""
 CONFIG_CAP = 60.0
-HOSTS = "/etc/hosts"
 POST_START_LIMIT = 365 * 86_400.0
 """Seconds until a postStart hook is given up: it has no timeout of its own (3.8)."""
 
@@ -55,6 +53,7 @@ class Executor:
 
     def __init__(self, tools: Tools) -> None:
         self._t = tools
+        self._furnish = Furnishing(tools.runtime, tools.volumes, tools.around)
         self._table: dict[Verb, Callable[[Local, Action], Local]] = {
             Verb.PULL_IMAGE: self._pull_image,
             Verb.CREATE_POD: self._create_pod,
@@ -88,7 +87,7 @@ class Executor:
         incoming = action.config_hash != local.memory.config_hash
         pod = local.desired if incoming else local.current
         memory = local.incoming if incoming else local.memory
-        container = _container(pod, action)
+        container = pod.image(action.container) if pod is not None else None
         if pod is None or container is None:
             return local
         known = memory.of(container.name).pull
@@ -101,8 +100,7 @@ class Executor:
         pod = local.desired
         if pod is None:
             return local
-        for container in pod.all_containers:
-            self._t.volumes.binds(pod, container, self._files(pod, container))
+        self._furnish.check(pod)
         if action.number:
             self._event(local, "Normal", "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
         made = self._t.runtime.create_pod(pod, action.number)
@@ -137,8 +135,11 @@ class Executor:
             if why := self._root_refused(pod, container):
                 return self._not_made(local, container, "CreateContainerConfigError", "Failed", f"Error: {why}")
             ips = local.observed.ips
-            ready = self._filled_in(pod, container, ips)
-            binds = self._binds(pod, container, action.number, ips)
+            ready = self._furnish.variables(pod, container, ips)
+            layers, absent = self._furnish.layers(pod, container)
+            if absent is not None:
+                return local.with_pull(pod.config_hash, absent.name, self._missing(local, absent))
+            binds = self._furnish.binds(pod, container, action.number, ips, layers)
             made = self._t.runtime.create_container(local.observed, pod, ready, action.number, binds)
         except errors.ImageMissing:
             return local.with_pull(pod.config_hash, container.name, self._missing(local, container))
@@ -153,51 +154,6 @@ class Executor:
             self._event(local, "Normal", "Pulled", puller.present(container.image), container.name)
         self._event(local, "Normal", "Created", "Container created", container.name)
         return self._saw(local, local.observed.with_container(made))
-
-    def _filled_in(self, pod: Pod, container: Container, ips: tuple[str, ...]) -> Container:
-        """With the values that its variables refer to. Raises ReferenceMissing."""
-        if not container.env_from and all(v.source is None for v in container.env):
-            return container
-        around = self._t.around(ips)
-        wanted = {v.source for v in container.env if isinstance(v.source, FileKeyRef)}
-        if wanted:
-            around = replace(around, files=self._texts(pod, wanted))
-        return replace(container, env=values.environment(pod, container, around), env_from=())
-
-    def _texts(self, pod: Pod, wanted: set[FileKeyRef]) -> dict[tuple[str, str], str]:
-        """The files that variables are read from, as far as they can be."""
-        found = {}
-        for ref in wanted:
-            try:
-                found[ref.volume, ref.path] = self._t.volumes.text(pod, ref.volume, ref.path)
-            except errors.VolumeError as error:
-                log.info("%s: %s", pod.key, error)
-        return found
-
-    def _files(self, pod: Pod, container: Container) -> ports.VolumeFiles:
-        """What the volumes hold that `container` mounts and that are made of files. Raises VolumeError."""
-        mounted = {m.volume for m in container.mounts}
-        wanted = [(v.name, v.source) for v in pod.volumes if v.name in mounted and isinstance(v.source, Files)]
-        if not wanted:
-            return ports.NO_FILES
-        around, made = self._t.around(()), {}
-        for name, source in wanted:
-            try:
-                made[name] = values.contents(pod, source, around)
-            except errors.ReferenceMissing as error:
-                raise errors.VolumeError(f'MountVolume.SetUp failed for volume "{name}" : {error}') from error
-        return made
-
-    def _binds(self, pod: Pod, container: Container, number: int, ips: tuple[str, ...]) -> tuple[Bind, ...]:
-        """What an instance mounts; a volume at a path takes the place of our own file. Raises VolumeError."""
-        binds = self._t.volumes.binds(pod, container, self._files(pod, container))
-        taken = {os.path.normpath(b.target) for b in binds}
-        path = container.termination_message_path
-        if path and os.path.normpath(path) not in taken:
-            binds = (*binds, self._t.volumes.message_file(pod, container, number))
-        if (ips or pod.host_network) and HOSTS not in taken:
-            binds = (*binds, self._t.volumes.hosts_file(pod, ips))
-        return binds
 
     def _root_refused(self, pod: Pod, container: Container) -> str:
         """Why runAsNonRoot forbids this start ("" = it does not). Raises ImageMissing: its user is not known."""

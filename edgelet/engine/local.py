@@ -69,7 +69,7 @@ class Local:
         """The object of an event about this pod or one of its containers (7.6)."""
         pod = self.current or self.desired
         path = ""
-        if container:
+        if container and (pod is None or pod.container(container) is not None):
             init = pod.is_init(container) if pod else False
             path = f"spec.{'initContainers' if init else 'containers'}{{{container}}}"
         return EventRef(self.key, self.memory.uid or (pod.uid if pod else ""), path)

@@ -310,7 +310,7 @@ def _note(local: Local) -> str:
         return ""
     if local.gate is not None:
         return f"a new version may not begin: {local.gate.message}"
-    for container in local.desired.all_containers:
+    for container in (*local.desired.all_containers, *local.desired.image_volumes):
         pull = local.incoming.of(container.name).pull
         if pull is not None and pull.reason:
             return f"a new version waits for image {container.image}: {pull.message}"

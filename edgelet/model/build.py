@@ -244,6 +244,8 @@ def _volumes(volumes: Iterable[Data]) -> Iterable[pods.Volume]:
     for data in volumes:
         if "hostPath" in data:
             yield pods.Volume(data["name"], pods.HostPath(data["hostPath"]["path"], data["hostPath"]["type"]))
+        elif "image" in data:
+            yield pods.Volume(data["name"], pods.ImageSource(data["image"]["reference"], data["image"]["pullPolicy"]))
         elif (files := _files(data)) is not None:
             yield pods.Volume(data["name"], files)
         else:

@@ -30,6 +30,10 @@ class Layout:
         """Host directory of a volume of files (configMap, secret, downwardAPI, projected)."""
         return os.path.join(self.pod_dir(uid), "volumes", "kubernetes.io~projected", volume)
 
+    def image_dir(self, uid: str, volume: str) -> str:
+        """Host directory of an image volume."""
+        return os.path.join(self.pod_dir(uid), "volumes", "kubernetes.io~image", volume)
+
     def hosts_file(self, uid: str) -> str:
         """A pod's /etc/hosts (5.2)."""
         return os.path.join(self.pod_dir(uid), "etc-hosts")

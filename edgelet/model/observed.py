@@ -121,20 +121,21 @@ class ObservedPod:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image in local storage; size in bytes."""
+    """An image in local storage; size in bytes; `layers` are its directories, the uppermost first (() = not known)."""
 
     id: str
     digest: str = ""
     size: int = 0
     user: str = ""
     stop_signal: str = ""
+    layers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Bind:
     """One resolved mount of a container: what to bind where.
 
-    `kind` is "dir", "file" (also sockets) or "device" (handed in as a device node).
+    `kind` is "dir", "file" (also sockets) or "device" (handed in as a device node).  `no_exec` = no program in it runs.
     """
 
     source: str
@@ -142,3 +143,4 @@ class Bind:
     read_only: bool = False
     propagation: str = "None"
     kind: str = "dir"
+    no_exec: bool = False

@@ -213,11 +213,19 @@ class HostPath:
 
 
 @dataclass(frozen=True, slots=True)
+class ImageSource:
+    """The files of an image, read only."""
+
+    reference: str
+    pull_policy: str = "IfNotPresent"
+
+
+@dataclass(frozen=True, slots=True)
 class Volume:
     """A named volume of the pod."""
 
     name: str
-    source: EmptyDir | HostPath | Files
+    source: EmptyDir | HostPath | Files | ImageSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +280,19 @@ class Pod:
     def all_containers(self) -> tuple[Container, ...]:
         """Init containers, then regular ones, in spec order."""
         return self.init_containers + self.containers
+
+    @property
+    def image_volumes(self) -> tuple[Container, ...]:
+        """The images of its volumes, each as a container that is never run: they are fetched as those of containers."""
+        return tuple(
+            Container(f"volumes[{v.name}]", v.source.reference, v.source.pull_policy)
+            for v in self.volumes
+            if isinstance(v.source, ImageSource)
+        )
+
+    def image(self, name: str) -> Container | None:
+        """The container of that name, or the volume's that `image_volumes` calls so."""
+        return next((c for c in (*self.all_containers, *self.image_volumes) if c.name == name), None)
 
     def container(self, name: str) -> Container | None:
         """The container of that name, init containers included."""

@@ -15,7 +15,7 @@ import pytest
 from edgelet import errors
 from edgelet.adapters.volumes import HostVolumes
 from edgelet.model.layout import Layout
-from edgelet.model.pod import Container, EmptyDir, HostAlias, HostPath, Pod, Resources, Volume, VolumeMount
+from edgelet.model.pod import Container, EmptyDir, HostAlias, HostPath, ImageSource, Pod, Resources, Volume, VolumeMount
 from edgelet.model.references import Files, ObjectFiles
 
 needs_mount = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
@@ -33,7 +33,7 @@ def _mounts(below: str) -> list[str]:
     return [p for p in points if p.startswith(below)]
 
 
-def pod(source: EmptyDir | HostPath | Files, *mounts: VolumeMount, limit: int | None = None) -> Pod:
+def pod(source: EmptyDir | HostPath | Files | ImageSource, *mounts: VolumeMount, limit: int | None = None) -> Pod:
     container = Container(
         "c", "demo", mounts=mounts or (VolumeMount("v", "/v"),), resources=Resources(memory_limit=limit)
     )
@@ -278,6 +278,35 @@ def test_a_file_of_a_volume_is_read_and_nothing_is_made(layout: Layout, tmp_path
         with pytest.raises(errors.VolumeError, match=f"cannot read {path} of volume v: "):
             volumes.text(asked, "v", path)
     assert not (inside / "none").exists()
+
+
+@needs_mount
+@pytest.mark.parametrize("count", [1, 2])
+def test_an_image_is_mounted_once_with_its_uppermost_layer_on_top(layout: Layout, tmp_path: Path, count: int) -> None:
+    layers = [tmp_path / f"layer{n}" for n in range(count)]
+    for n, layer in enumerate(layers):
+        layer.mkdir()
+        (layer / "name").write_text(str(n))
+        (layer / f"only{n}").touch()
+    volumes, asked = HostVolumes(layout), pod(ImageSource("image"))
+    given = {"v": tuple(str(layer) for layer in layers)}
+    (bind,) = volumes.binds(asked, asked.containers[0], layers=given)
+    assert (bind.read_only, bind.no_exec) == (True, True)
+    assert (Path(bind.source) / "name").read_text() == "0"
+    assert sorted(os.listdir(bind.source)) == ["name", *(f"only{n}" for n in range(count))]
+    with pytest.raises(OSError, match="Read-only"):
+        (Path(bind.source) / "new").touch()
+    assert volumes.binds(asked, asked.containers[0], layers=given) == (bind,)
+    assert len(_mounts(str(tmp_path))) == 1
+    volumes.remove("uid-1")
+    assert _mounts(str(tmp_path)) == []
+    assert (layers[0] / "name").exists()
+
+
+def test_an_image_whose_layers_are_not_known_is_told(layout: Layout) -> None:
+    asked = pod(ImageSource("image"))
+    with pytest.raises(errors.VolumeError, match="storage driver is not overlay"):
+        HostVolumes(layout).binds(asked, asked.containers[0])
 
 
 def test_a_mount_of_no_volume_is_named(layout: Layout) -> None:

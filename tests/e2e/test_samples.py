@@ -98,3 +98,25 @@ def test_envars_file_a_variable_comes_from_what_an_init_container_wrote(agent: A
     said = agent.container_log("envfile-test-pod", "use-envfile").splitlines()
     assert "DB_ADDRESS=address" in said
     assert not any(line.startswith("REST_ENDPOINT=") for line in said)
+
+
+def test_image_volumes_a_container_mounts_a_directory_of_an_image_read_only(agent: Agent) -> None:
+    artifact = "localhost/artifact:2"
+    agent.env.add_image(artifact, extra={"dir/file": b"2", "file": b"1"})
+    text = sample("136-web-image-volumes-subpath-kyaml.yaml").replace("quay.io/crio/artifact:v2", artifact)
+    agent.start().write_text(text, "sample")
+    agent.wait_ready("image-volume", seconds=60)
+    assert agent.inside("image-volume", "cat", "/volume/file", container="shell") == "2"
+    mounted = agent.inside("image-volume", "cat", "/proc/mounts", container="shell").splitlines()
+    (options,) = [line.split()[3].split(",") for line in mounted if line.split()[1] == "/volume"]
+    assert {"ro", "noexec"} <= set(options)
+
+
+def test_image_volumes_an_image_that_is_not_here_is_waited_for(agent: Agent) -> None:
+    late = "localhost/late:1"
+    text = sample("136-web-image-volumes-subpath-kyaml.yaml").replace("quay.io/crio/artifact:v2", late)
+    agent.start().write_text(text.replace("IfNotPresent", "Never").replace('subPath: "dir",', ""), "sample")
+    agent.wait("the reason", lambda: agent.waiting("image-volume", "shell") == "ErrImageNeverPull")
+    agent.env.add_image(late, extra={"only": b"here"})
+    agent.wait_ready("image-volume", seconds=60)
+    assert agent.inside("image-volume", "cat", "/volume/only", container="shell") == "here"

@@ -11,7 +11,7 @@ from edgelet.engine.workers import Wish
 from edgelet.model.gate import Gate
 from edgelet.model.hooks import HookKind, HookState
 from edgelet.model.observed import State
-from edgelet.model.pod import Container, Exec, Lifecycle, Pod, Probe, Sleep, VolumeMount
+from edgelet.model.pod import Container, Exec, ImageSource, Lifecycle, Pod, Probe, Sleep, Volume, VolumeMount
 from edgelet.model.status import Running, Terminated, Waiting
 from tests.engine.world import KEY, World, make_pod
 
@@ -397,6 +397,48 @@ def test_a_name_that_no_image_can_have_is_told_and_asks_nobody(world: World, pol
     assert world.status.containers[0].state == Waiting("InvalidImageName", said)
     assert {(e.kind, e.message) for e in world.recorder.events if e.reason == "InspectFailed"} == {("Warning", said)}
     assert not world.runtime.called("pull") and not world.runtime.called("create_container")
+
+
+def with_image(policy: str = "IfNotPresent") -> Pod:
+    """A pod that mounts the files of an image."""
+    app = replace(APP, mounts=(VolumeMount("v", "/v"),))
+    return make_pod(containers=(app,), volumes=(Volume("v", ImageSource("far", policy)),))
+
+
+@pytest.mark.parametrize("policy", ["Always", "IfNotPresent"])
+def test_the_image_of_a_volume_is_pulled_before_the_container_is_made(world: World, policy: str) -> None:
+    world.runtime.registry["far"] = replace(world.runtime.images["demo"], layers=("/top", "/bottom"))
+    up(world, with_image(policy))
+    world.run(5)
+    assert world.runtime.running() == ["app"]
+    assert [c.args for c in world.runtime.called("pull")] == [("far",)]
+    assert ("spec.containers{app}", "Pulled") not in {
+        (e.ref.field_path, e.reason) for e in world.recorder.events if "far" in e.message
+    }
+    assert world.volumes.layers["v"] == ("/top", "/bottom")
+
+
+def test_a_volume_whose_image_cannot_be_had_holds_up_its_container(world: World) -> None:
+    up(world, with_image())
+    assert world.status.containers[0].state == Waiting("ErrImagePull", "cannot pull far: manifest unknown")
+    world.run(15)
+    state = world.status.containers[0].state
+    assert isinstance(state, Waiting) and state.reason == "ImagePullBackOff"
+    world.runtime.registry["far"] = world.runtime.images["demo"]
+    world.run(300)
+    assert world.runtime.running() == ["app"]
+
+
+def test_a_new_version_waits_for_the_image_of_its_volume(world: World) -> None:
+    up(world)
+    world.want(replace(with_image(), config_hash="1-b"))
+    world.run(5)
+    assert "a new version waits for image far" in world.status.summary
+    assert world.runtime.running() == ["app"]
+    world.runtime.registry["far"] = world.runtime.images["demo"]
+    world.run(300)
+    assert world.volumes.layers["v"] == ()
+    assert world.runtime.running() == ["app"]
 
 
 def test_a_present_image_serves_when_the_registry_does_not(world: World) -> None:

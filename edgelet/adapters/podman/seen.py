@@ -260,7 +260,15 @@ def image(answer: Answer) -> Image:
         size=answer.get("Size") or 0,
         user=config.get("User") or answer.get("User") or "",
         stop_signal=signal_name(config["StopSignal"]) if config.get("StopSignal") else "",
+        layers=_layers(answer.get("GraphDriver") or {}),
     )
+
+
+def _layers(driver: Answer) -> tuple[str, ...]:
+    data = driver.get("Data") or {}
+    if driver.get("Name") != "overlay" or not data.get("UpperDir"):
+        return ()
+    return (data["UpperDir"], *filter(None, (data.get("LowerDir") or "").split(":")))
 
 
 def _repo_digest(answer: Answer) -> str:

@@ -243,6 +243,7 @@ def _mounts(binds: tuple[Bind, ...]) -> Body:
 
 def _mount(bind: Bind) -> Body:
     options = ["rbind", "ro" if bind.read_only else "rw", PROPAGATION[bind.propagation]]
+    options += ["noexec"] if bind.no_exec else []
     return {"destination": bind.target, "source": bind.source, "type": "bind", "options": options}
 
 
