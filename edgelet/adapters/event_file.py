@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable
 
@@ -52,6 +53,11 @@ class EventFile:
         with self._lock:
             self._dirty = True
         self.news()
+
+    @property
+    def kept(self) -> int:
+        """The version up to which events are on disk; a very high one while the disk takes none."""
+        return sys.maxsize if self._failed else self._version
 
     @property
     def dirty(self) -> bool:

@@ -62,6 +62,7 @@ def build(agent: Agent) -> Mirror:
             facts=facts,
             images=lambda: _images(agent),
             gone=lambda key, source: _gone(agent, key, source),
+            kept=lambda: base.event_file.kept,
         )
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..model import identity
 from ..model.events import Event
@@ -20,9 +20,29 @@ Json = dict[str, Any]
 _DIGEST = re.compile("[0-9a-f]{32}")
 
 
-def pending(events: Iterable[Event], sent: Mapping[str, int]) -> list[Event]:
-    """Those that the server does not know as they are now, the oldest news first; `sent` is name -> count told."""
-    return sorted((e for e in events if sent.get(e.name, 0) < e.count), key=lambda e: e.version)
+class Told(NamedTuple):
+    """What the server knows of an event: how often it has happened, and when last (epoch seconds)."""
+
+    times: int
+    last: float
+
+
+UNSURE = Told(0, 0.0)
+"""A request was under way when the agent ended: the server may know the event, and what of it is not known."""
+
+
+def told(event: Event) -> Told:
+    """What the server knows once it was told."""
+    return Told(event.count, event.last)
+
+
+def pending(events: Iterable[Event], sent: Mapping[str, Told]) -> list[Event]:
+    """Those that the server does not know as they are now, the oldest news first; `sent` is by the event's name.
+
+    Not only those that have happened since: a killed agent may have told repeats that it has forgotten,
+    and then what is here is right.
+    """
+    return sorted((e for e in events if sent.get(e.name) != told(e)), key=lambda e: e.version)
 
 
 def body(event: Event, node: str, names: Mapping[PodKey, PodKey], hashes: Mapping[str, str]) -> Json:

@@ -258,7 +258,15 @@ def test_only_what_the_server_does_not_know_is_told_the_oldest_news_first() -> N
     one, two, three = (
         Event(n, WEB.key, "u", "", "Normal", "R", n, 1, 2, 3, v) for n, v in (("a", 9), ("b", 7), ("c", 8))
     )
-    assert [e.name for e in mirror_events.pending([one, two, three], {"c": 3, "a": 2})] == ["b", "a"]
+    sent = {"c": mirror_events.told(three), "a": mirror_events.Told(2, two.last)}
+    assert [e.name for e in mirror_events.pending([one, two, three], sent)] == ["b", "a"]
+
+
+def test_what_is_here_is_told_though_the_server_knows_more_or_nobody_knows_what_it_knows() -> None:
+    event = Event("a", WEB.key, "u", "", "Normal", "R", "m", 1.0, 3.0, 3, 9)
+    for known in (mirror_events.Told(4, 3.0), mirror_events.Told(3, 4.0), mirror_events.UNSURE):
+        assert mirror_events.pending([event], {"a": known}) == [event]
+    assert mirror_events.pending([event], {"a": mirror_events.Told(3, 3.0)}) == []
 
 
 def test_an_event_names_its_pod_as_kubectl_looks_for_it() -> None:

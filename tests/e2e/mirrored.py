@@ -18,18 +18,18 @@ PATIENCE = 120.0
 _OUR_CONDITIONS = frozenset(("Ready", "MemoryPressure", "DiskPressure", "PIDPressure"))
 
 
-def wait_equal(agent: Agent, server: Client, seconds: float = PATIENCE, killed: bool = False) -> None:
-    """Until nothing differs; fails with what does. `killed`: the agent was, and may have forgotten a repeat it told."""
+def wait_equal(agent: Agent, server: Client, seconds: float = PATIENCE) -> None:
+    """Until nothing differs; fails with what does."""
     try:
-        agent.wait("the server to show what is here", lambda: not differences(agent, server, killed), seconds)
+        agent.wait("the server to show what is here", lambda: not differences(agent, server), seconds)
     except AssertionError as error:
-        found = "\n".join(differences(agent, server, killed))
+        found = "\n".join(differences(agent, server))
         raise AssertionError(f"{error}\n{found}") from error
 
 
-def differences(agent: Agent, server: Client, killed: bool = False) -> list[str]:
+def differences(agent: Agent, server: Client) -> list[str]:
     """A line for each."""
-    return [*_node(agent, server), *_lease(server), *_pods(agent, server), *_events(agent, server, killed)]
+    return [*_node(agent, server), *_lease(server), *_pods(agent, server), *_events(agent, server)]
 
 
 def _node(agent: Agent, server: Client) -> Iterator[str]:
@@ -121,15 +121,14 @@ def bare(value: Any) -> Any:
     return [bare(v) for v in value] if isinstance(value, list) else value
 
 
-def _events(agent: Agent, server: Client, killed: bool) -> Iterator[str]:
+def _events(agent: Agent, server: Client) -> Iterator[str]:
     here = {e["metadata"]["name"]: _event(e) for e in agent.get("/api/v1/events")["items"]}
     mine = [e for e in _items(server, "/api/v1/events") if e.get("source", {}).get("host") == NODE]
     there = {e["metadata"]["name"]: _event(e) for e in mine}
     for name in sorted(here.keys() - there.keys()):
         yield f"event {name} is not told: {here[name]}"
     for name in sorted(here.keys() & there.keys()):
-        more = killed and here[name][:-2] == there[name][:-2] and here[name][-2] <= there[name][-2]
-        if here[name] != there[name] and not more:
+        if here[name] != there[name]:
             yield f"event {name}: {here[name]} here, {there[name]} there"
     # Two pods of one name may say the same within a second: as often as here is not too often.
     happened = Counter(about[:-2] for about in here.values())

@@ -135,6 +135,27 @@ def test_a_server_that_is_wiped_and_replaced(agent: Agent, server: FakeServer) -
     wait_equal(agent, admin)
 
 
+def test_a_killed_agent_tells_no_repeat_that_it_forgets(agent: Agent, server: FakeServer) -> None:
+    admin = start(agent, server)
+    probe = {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1000}
+    agent.write(pod("ill", container(livenessProbe=probe)))
+    chance = random.Random(SEED)
+    for _ in range(5):
+        agent.wait("a repeat to be told", lambda: _repeats(server), 60)
+        time.sleep(chance.uniform(0.0, 1.5))
+        agent.kill()
+        agent.start()
+    agent.remove("ill")
+    agent.wait_gone("ill")
+    wait_equal(agent, admin)
+    here = {e["metadata"]["name"] for e in agent.get("/api/v1/events")["items"]}
+    assert {e["metadata"]["name"] for e in server.list("events")} == here
+
+
+def _repeats(server: FakeServer) -> bool:
+    return any(e["reason"] == "Unhealthy" and e["count"] > 1 for e in server.list("events"))
+
+
 @pytest.mark.timeout(SECONDS * 8 + 2 * PATIENCE)
 def test_trouble_at_random(agent: Agent, server: FakeServer) -> None:
     admin = start(agent, server)
@@ -143,7 +164,7 @@ def test_trouble_at_random(agent: Agent, server: FakeServer) -> None:
     rounds = max(1, round(SECONDS / ROUND))
     for seed in _seeds(rounds):
         _trouble(agent, server, random.Random(seed), seed, SECONDS / rounds)
-        wait_equal(agent, admin, killed=True)
+        wait_equal(agent, admin)
         print(f"seed {seed}: {server.requests.count()} requests, all is equal")
     if STATE:
         Path(STATE).unlink(missing_ok=True)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable
 
 from ...core.mirror_pods import Remote
 from ...model.pod import PodKey
+
+ENDED = 256
+"""So many pods that the watch told to be gone are remembered: more than can go while one answer is on its way."""
 
 
 class RemotePods:
@@ -20,6 +24,7 @@ class RemotePods:
         self._lost = lost
         self._lock = threading.Lock()
         self._pods: dict[PodKey, Remote] = {}
+        self._ended: deque[str] = deque(maxlen=ENDED)  # uids, which never come back
         self.known = False
 
     def replace(self, pods: Iterable[Remote]) -> None:
@@ -43,9 +48,10 @@ class RemotePods:
             return tuple(self._pods)
 
     def put(self, there: Remote) -> None:
-        """An answer to a request of our own."""
+        """An answer to a request of our own; the watch may have been quicker to tell that it is gone since."""
         with self._lock:
-            self._pods[there.key] = there
+            if there.uid not in self._ended:
+                self._pods[there.key] = there
 
     def forget(self, there: Remote) -> bool:
         """It is gone, unless another one has that name by now; whether it was known."""
@@ -69,6 +75,8 @@ class RemotePods:
 
     def removed(self, there: Remote) -> None:
         """It is gone."""
+        with self._lock:
+            self._ended.append(there.uid)
         if self.forget(there):
             self._lost()
         self._news(there.key)

@@ -21,6 +21,8 @@ AT_ONCE = 5
 """So many are sent before the heartbeat and the pods get their turn again."""
 ALL_SECONDS = 60.0
 """Counts of repeats that were not announced are told so often."""
+KEEP_SECONDS = 0.5
+"""An event that is not on disk yet is looked at again after that: only what a restart remembers is told."""
 SETTLE = 0.1
 """Seconds for events to gather: a pod that starts makes half a dozen."""
 
@@ -66,15 +68,20 @@ class EventsTask:
     def run(self, now: float) -> None:
         """See parts.Task."""
         self._due = now + ALL_SECONDS
-        everything = self._parts.events.events()
+        kept = self._parts.kept()  # before the events: what comes meanwhile waits
+        recorded = self._parts.events.events()
+        everything = [e for e in recorded if e.version <= kept]
+        if len(everything) < len(recorded):
+            self._due = now + KEEP_SECONDS
         self._queue = [e for e in mirror_events.pending(everything, self._ledger.sent) if self._open(e, now)]
         sent = 0
+        self._ledger.telling(e.name for e in self._queue[:AT_ONCE])
         try:
             for event in self._queue[:AT_ONCE]:
                 self._send(event, now)
                 sent += 1
         finally:
-            self._ledger.flush(e.name for e in everything)
+            self._ledger.flush(e.name for e in recorded)
             if sent < len(self._queue):
                 self._due = 0.0
             parked = [at for _, at in self._parked.values() if at > now]
@@ -98,11 +105,11 @@ class EventsTask:
             return
         reply = self._api.create_event(namespace, self._body(event))
         if reply.code in (200, 201) or (reply.code == 409 and self._repeated(event, namespace)):
-            self._ledger.told(event.name, event.count)
+            self._ledger.told(event.name, mirror_events.told(event))
             self._parked.pop(namespace, None)
         elif reply.code in (400, 413, 422):
             log.warning("the API server does not take an event: %s", reply.message)
-            self._ledger.told(event.name, event.count)
+            self._ledger.told(event.name, mirror_events.told(event))
         else:
             log.info("cannot tell the events of namespace %s: %s", namespace, reply.message)
             self._park(namespace, now)
@@ -112,7 +119,7 @@ class EventsTask:
         reply = self._api.patch_event(namespace, event.name, mirror_events.repeat(event))
         if reply.code != 200:
             return False
-        self._ledger.told(event.name, event.count)
+        self._ledger.told(event.name, mirror_events.told(event))
         return True
 
     def _body(self, event: Event) -> api.Json:

@@ -1,7 +1,8 @@
 """Which events the server has been told, kept over restarts: one small file of appended JSON lines.
 
 The events themselves are in the agent's own event file.  What is lost here is told once more under
-the same name, and the server then answers that it knows it.
+the same name, and the server then answers that it knows it.  An event's line without figures stands before each
+request and one with figures after it, so that a kill between the two is noticed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 from collections.abc import Iterable, Mapping
 
 from ... import durable
+from ...core.mirror_events import UNSURE, Told
 from ...errors import StateError
 
 log = logging.getLogger(__name__)
@@ -21,18 +23,19 @@ LIMIT = 256 * 1024
 
 
 class Ledger:
-    """`sent`: event name -> how often the server was told it has happened. For one thread."""
+    """`sent`: event name -> what the server was told of it. For one thread."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self.node_uid = ""
-        self._sent: dict[str, int] = {}
+        self._sent: dict[str, Told] = {}
         self._new: list[bytes] = []
         self._failed = False
+        self._size = 0
         self._load()
 
     @property
-    def sent(self) -> Mapping[str, int]:
+    def sent(self) -> Mapping[str, Told]:
         """Read only."""
         return self._sent
 
@@ -44,26 +47,34 @@ class Ledger:
             self._new = []
             self._rewrite()
 
-    def told(self, name: str, count: int) -> None:
+    def telling(self, names: Iterable[str]) -> None:
+        """Those are about to be told; noted at once."""
+        self._new += [_line([name]) for name in names]
+        self._write()
+
+    def told(self, name: str, what: Told) -> None:
         """The server knows it."""
-        self._sent[name] = count
-        self._new.append(_line([name, count]))
+        self._sent[name] = what
+        self._new.append(_line([name, *what]))
 
     def flush(self, alive: Iterable[str]) -> None:
         """Write what is new; `alive` are the events that still exist. A full disk is logged once."""
-        if not self._new:
-            return
-        data, self._new = b"".join(self._new), []
-        try:
-            size = self._append(data)
-        except (OSError, StateError) as error:
-            self._complain(error)
-            return
-        self._failed = False
-        if size > LIMIT:
+        self._write()
+        if self._size > LIMIT:
             names = set(alive)
             self._sent = {n: c for n, c in self._sent.items() if n in names}
             self._rewrite()
+            self._size = 0
+
+    def _write(self) -> None:
+        data, self._new = b"".join(self._new), []
+        if not data:
+            return
+        try:
+            self._size = self._append(data)
+            self._failed = False
+        except (OSError, StateError) as error:
+            self._complain(error)
 
     def _append(self, data: bytes) -> int:
         durable.make_directory(os.path.dirname(self._path))
@@ -75,7 +86,7 @@ class Ledger:
             os.close(descriptor)
 
     def _rewrite(self) -> None:
-        lines = [_line(self.node_uid), *(_line([n, c]) for n, c in self._sent.items())]
+        lines = [_line(self.node_uid), *(_line([n, *what]) for n, what in self._sent.items())]
         try:
             durable.make_directory(os.path.dirname(self._path))
             durable.write(self._path, b"".join(lines))
@@ -100,8 +111,15 @@ class Ledger:
                 continue
             if isinstance(found, str):
                 self.node_uid = found
-            elif isinstance(found, list) and len(found) == 2 and isinstance(found[1], int):
-                self._sent[str(found[0])] = found[1]
+            elif isinstance(found, list) and found:
+                self._sent[str(found[0])] = _figures(found[1:])
+
+
+def _figures(found: list[object]) -> Told:
+    match found:
+        case [int(times), float(last)]:
+            return Told(times, last)
+    return UNSURE
 
 
 def _line(value: object) -> bytes:

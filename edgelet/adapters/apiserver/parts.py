@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ class Parts:
 
     `gone(key, source)`: it is certain that this box neither wants nor runs a pod whose mirror has that
     name and that came from that source.  `images`: v1.ContainerImage objects, asked for rarely.
+    `kept`: events up to that version survive the death of the agent.
     """
 
     options: Options
@@ -52,6 +54,7 @@ class Parts:
     facts: Callable[[], NodeFacts]
     images: Callable[[], Sequence[Json]]
     gone: Callable[[PodKey, str], bool]
+    kept: Callable[[], int] = lambda: sys.maxsize
 
 
 class Task(Protocol):

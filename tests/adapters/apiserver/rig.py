@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -102,6 +103,7 @@ class Rig:
             system_uuid="s",
         )
         self.settled = True
+        self.kept = sys.maxsize
         self.mirror = self._mirror()
 
     def _mirror(self) -> Mirror:
@@ -123,12 +125,21 @@ class Rig:
                 lambda: self.facts,
                 lambda: (),
                 lambda key, source: self.settled,
+                lambda: self.kept,
             )
         )
 
     def restart(self) -> None:
         """As a new life of the agent: what it knows of the server is gone, its events are not."""
         self.mirror.stop()
+        self.mirror = self._mirror()
+        self.mirror.start()
+
+    def kill(self, remembered: bytes) -> None:
+        """As after a kill -9: all that is left of the events is what was on disk."""
+        self.mirror.stop()
+        self.events = EventRing(self.clock, NODE)
+        self.events.load(remembered)
         self.mirror = self._mirror()
         self.mirror.start()
 

@@ -13,6 +13,9 @@ from typing import Any
 
 import pytest
 
+from edgelet.adapters.apiserver.cache import RemotePods
+from edgelet.core.mirror_pods import Remote
+from edgelet.model.pod import PodKey
 from tests.adapters.apiserver.rig import NODE, Rig, pod, pressed, rig, running
 from tests.support.apiserver.identity import User
 from tests.support.certificates import Authority
@@ -212,6 +215,62 @@ def test_events_of_an_outage_are_sent_in_order_and_once_also_over_a_restart(box:
     assert box.server.requests.count("create", "events", 409) <= 1
 
 
+def test_what_a_killed_agent_remembers_is_right_whatever_it_had_told(box: Rig) -> None:
+    web = box.put(pod("web"))
+    for _ in range(3):
+        box.event(web, "Again")
+    box.settle()
+    remembered, before = box.events.dump(), _again(box)
+    for _ in range(4):
+        box.clock.shift += 1.0
+        box.event(web, "Again")
+    box.settle()
+    assert _again(box) != before
+    box.kill(remembered)
+    box.wait("the older figures", lambda: _again(box) == before)
+    box.event(web, "Again")
+    box.settle()
+    assert box.server.requests.count("create", "events", 409) == 0
+
+
+def test_an_answer_that_a_killed_agent_did_not_see_is_no_reason_to_believe_the_server(box: Rig) -> None:
+    web = box.put(pod("web"))
+    box.event(web, "Again")
+    box.settle()
+    remembered, before = box.events.dump(), _again(box)
+    ledger = box.directory / "mirror/events.sent"
+    box.clock.shift += 5.0
+    box.event(web, "Again")
+    box.settle()
+    box.mirror.stop()
+    lines = ledger.read_bytes().splitlines(keepends=True)
+    assert json.loads(lines[-1])[1:] != json.loads(lines[-2])[1:] == []  # about to be told, and told
+    ledger.write_bytes(b"".join(lines[:-1]))
+    box.kill(remembered)
+    box.wait("the older figures", lambda: _again(box) == before)
+
+
+def test_only_what_a_killed_agent_would_remember_is_told(box: Rig) -> None:
+    web = box.put(pod("web"))
+    box.event(web, "Early")
+    box.settle()
+    box.kept = max(e.version for e in box.events.events())
+    box.event(web, "Late")
+    box.put(web, running(web, restarts=1))
+    box.wait("the status", lambda: box.told("web-n1"))
+    assert [e["reason"] for e in box.server.list("events")].count("Late") == 0
+    box.kept = sys.maxsize
+    box.settle()
+
+
+def _again(box: Rig) -> tuple[object, ...]:
+    """What the server says of the event that repeats."""
+    found = [
+        (e["count"], e["lastTimestamp"], e["message"]) for e in box.server.list("events") if e["reason"] == "Again"
+    ]
+    return tuple(found)
+
+
 def test_what_the_server_asks_for_is_waited_for(box: Rig) -> None:
     box.put(pod("web"))
     box.settle()
@@ -259,6 +318,18 @@ def test_pain_127_a_mirror_that_somebody_keeps_deleting_is_made_ever_more_rarely
         time.sleep(0.02)
     assert len(made) <= 6
     box.wait("it to come back all the same", lambda: box.uid("web-n1") not in ("", *made))
+
+
+def test_a02_an_answer_that_comes_after_the_news_of_the_deletion_brings_no_mirror_back() -> None:
+    news: list[PodKey] = []
+    cache = RemotePods(news.append, lambda: None)
+    gone, other = (Remote(PodKey("default", "web-n1"), uid, "7", "hash") for uid in ("first", "second"))
+    cache.put(gone)
+    cache.removed(gone)
+    cache.put(gone)
+    assert (cache.get(gone.key), news) == (None, [gone.key])
+    cache.put(other)
+    assert cache.get(gone.key) == other
 
 
 def test_pain_127_two_boxes_with_one_name_notice_and_do_not_fight(tmp_path: Path) -> None:
