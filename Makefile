@@ -10,7 +10,7 @@ VM    ?= bookworm
 export MALLOC_ARENA_MAX ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench saves outages fuzz-api test-client chaos faults mutants deb binary vm test-vm test-podman5 test-package test-arm64 clean
+.PHONY: help setup run test check bench saves outages fuzz-api test-client chaos faults mutants inversions deb binary vm test-vm test-podman5 test-package test-arm64 clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ faults: $(VENV)/.dev ## two hours of 20 pods behind a Podman that hangs, lies an
 
 mutants: $(VENV)/.dev ## break edgelet/core/ in many small ways; fails when the tests notice too few
 	nice -n 10 $(PY) -m tests.mutants $(ARGS)
+
+inversions: $(VENV)/.dev ## turn each rule of the kubelet to its opposite; a test of that rule must fail
+	nice -n 10 $(PY) -m tests.inversions $(ARGS)
 
 deb: $(VENV)/.installed ## dist/edgelet_VERSION_all.deb; lintian looks at it where it is installed
 	PYTHON=$(abspath $(PY)) systemd/debian/build

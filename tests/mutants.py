@@ -85,7 +85,10 @@ class Warm:
         """See pytest."""
         self._items = {item.nodeid: item for item in session.items}
         until = time.monotonic() + self._options.minutes * 60
-        waiting = [m for m in self._mutants if m.key not in self._results.known]
+        # Those that need a process of their own and all tests come last: a run that is cut off has the others.
+        waiting = sorted(
+            (m for m in self._mutants if m.key not in self._results.known), key=lambda m: not m.site.in_function
+        )
         if waiting:
             reach = self._baseline()
             for mutant, result in Pool(self._options.jobs, reach, self._attempt).run(waiting, until):

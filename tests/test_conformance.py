@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import conformance
+from tests.support import inverted
 
 SPEC = conformance.ROOT.parent / "shared" / "spec" / "kubelet-semantics.md"
 SECTIONS = ("1.5", "1.6", "1.7", "3.", "4.", "9.")
@@ -19,11 +20,18 @@ def test_the_page_is_made_from_the_table() -> None:
 
 def test_every_test_that_is_named_exists() -> None:
     named = {test for rule in conformance.rules() for test in rule.tests}
-    assert named - conformance.known_tests() == set()
+    assert named - conformance.known_tests().keys() == set()
 
 
 def test_what_is_said_to_be_done_has_a_test() -> None:
     assert [r.number for r in conformance.rules() if r.verdict != conformance.MISSING and not r.tests] == []
+
+
+def test_every_rule_that_is_kept_has_an_inversion_that_still_applies() -> None:
+    every = inverted.table()
+    kept = {r.number for r in conformance.rules() if r.verdict != conformance.MISSING}
+    assert {i.rule for i in every} == kept, "each rule needs a block in tests/inversions.txt: make inversions"
+    assert [why for i in every if (why := inverted.stale(i))] == []
 
 
 def test_no_rule_is_left_out() -> None:

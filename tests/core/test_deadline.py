@@ -81,7 +81,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-def test_case(case: Case) -> None:
+def test_a_pod_fails_at_its_deadline_and_stays_so(case: Case) -> None:
     case.check()
 
 

@@ -25,8 +25,8 @@ def snapshots(**names: str) -> dict[str, Snapshot]:
 
 
 def test_every_pod_of_every_source_is_wanted() -> None:
-    merged = desired.merge(snapshots(file="a", one="b", two="c", api="d"), ORDER)
-    assert sorted(k.name for k in merged.pods) == ["a", "b", "c", "d"]
+    merged = desired.merge(snapshots(file="a b", one="c d", two="e", api="f"), ORDER)
+    assert sorted(k.name for k in merged.pods) == ["a", "b", "c", "d", "e", "f"]
     assert merged.conflicts == () and merged.problems == () and merged.unseen == ()
 
 

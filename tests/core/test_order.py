@@ -37,8 +37,24 @@ def test_a_pod_waits_until_all_it_names_are_ready() -> None:
     assert gates(*pods, ready="db broker") == {}
 
 
-def test_what_has_begun_in_this_boot_waits_no_more() -> None:
+def test_what_has_begun_in_this_boot_waits_no_more_and_the_others_do() -> None:
     assert gates(waits("web", "db"), waits("db"), begun="web") == {}
+    assert list(gates(waits("web", "db"), waits("db"), waits("late", "db"), begun="web")) == ["late"]
+
+
+def test_empty_words_name_no_pod() -> None:
+    assert gates(waits("web", "db, ,"), waits("db"), ready="db") == {}
+    assert order.wanted(waits("web", ",db")) == (("default", "db"),)
+
+
+def test_the_annotations_are_those_of_the_manual() -> None:
+    assert (order.AFTER, order.TIMEOUT) == ("edgelet.io/after", "edgelet.io/after-timeout")
+
+
+def test_a_pod_without_a_short_name_is_found_by_its_full_one_only() -> None:
+    odd = replace(waits("db"), short_name="")
+    assert gates(waits("web", "db-node"), odd)["web"].message == "waits for pod db-node to be Ready"
+    assert "nobody has asked for" in gates(waits("web", "default/"), odd)["web"].message
 
 
 def test_full_names_other_namespaces_and_pods_that_nobody_wants() -> None:

@@ -11,7 +11,7 @@ from edgelet.core.backoff import Backoff
 from edgelet.core.memory import Ending, PodMemory, Pull, PullState, StartError, Trouble
 from edgelet.model.hooks import HookKind, HookState
 from edgelet.model.observed import State
-from edgelet.model.pod import Container
+from edgelet.model.pod import Container, Exec
 from edgelet.model.status import Waiting
 from tests.core import scenes
 from tests.core.scenes import (
@@ -59,6 +59,10 @@ BEGIN = [
     Case(
         "a Never pod whose container ran is not begun again",
         scene(pod(restart_policy="Never"), None, memory({"app": known()})),
+    ),
+    Case(
+        "nor one of which only a part ran",
+        scene(pod(*TWO, restart_policy="Never"), None, memory({"app": over()})),
     ),
     Case(
         "a Never pod of which nothing ran yet gets a sandbox",
@@ -583,6 +587,11 @@ PROBES = [
             pod(PROBED), sandbox(ended(code=143)), memory({"app": known(stopping=stops(), backoff=Backoff(300.0, NOW))})
         ),
         ("create container app 1",),
+    ),
+    Case(
+        "a container with a preStop hook runs that first",
+        scene(pod(PROBED), sandbox(runs(pre_stop=Exec(("true",)))), verdicts={"app": verdict(failed="liveness")}),
+        ("run the preStop hook of container app app-0 30",),
     ),
     Case(
         "a sidecar is killed likewise",

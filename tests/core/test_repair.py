@@ -191,6 +191,8 @@ def test_a_podman_that_does_not_answer_says_nothing_about_the_step() -> None:
 def test_a_rung_that_failed_leaves_the_step_it_was_for_ready_for_the_next() -> None:
     rung = Action(Verb.REMOVE_CONTAINER, "why", "app", "app-0", rung=1)
     assert after(replace(FAILED, tries=1), rung) == (Verb.START_CONTAINER, repair.PATIENCE, Kind.OTHER)
+    left = repair.troubled(DAMAGED, rung, LOST, NEXT)
+    assert (left.target, left.container, left.kind) == ("app-0", "app", Kind.DAMAGED)
     assert after(None, rung) == (None, 0, Kind.OTHER)
 
 

@@ -72,6 +72,13 @@ def test_after_a_probe_killed_it_a_container_runs_again_except_under_never(
     assert view.over(wanted, seen.regulars[0]) is expected
 
 
+def test_a_sidecar_that_a_probe_killed_runs_again_even_under_never() -> None:
+    wanted = pod(inits=(SIDECAR,), restart_policy="Never")
+    seen = view.view(wanted, sandbox(ended("proxy")), memory({"proxy": known(stopping=stops("proxy-0"))}))
+    assert seen.inits[0].stopped
+    assert not view.over(wanted, seen.inits[0])
+
+
 def test_that_we_stopped_it_is_known_in_a_later_life_too() -> None:
     wanted = pod(restart_policy="OnFailure")
     remembered = over(0, stopped=True)

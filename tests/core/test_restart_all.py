@@ -128,7 +128,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-def test_case(case: Case) -> None:
+def test_all_containers_run_again_step_by_step(case: Case) -> None:
     case.check()
 
 

@@ -45,6 +45,22 @@ def test_no_container_is_restarted_with_the_agent(agent: Agent, how: str) -> Non
     assert agent.container("one")["lastState"]["terminated"]["exitCode"] == 137
 
 
+@pytest.mark.parametrize("grace", ["", "20s"])
+def test_a_machine_that_goes_down_ends_pods_only_within_a_shutdown_grace(agent: Agent, grace: str) -> None:
+    """`systemctl` says what it says while systemd ends all services; the machine itself stays up."""
+    systemctl = agent.directory / "bin" / "systemctl"
+    systemctl.write_text("#!/bin/sh\necho stopping\n")
+    systemctl.chmod(0o755)
+    agent.start(*([f"--shutdown-grace-period={grace}"] if grace else [])).write(pod("web"))
+    agent.wait_ready("web")
+    made = agent.running_id("web")
+    agent.stop()
+    assert inspect(agent.env, made)[0]["State"]["Status"] == ("exited" if grace else "running")
+    agent.start()
+    agent.wait_ready("web")
+    assert agent.restarts("web") == (1 if grace else 0)
+
+
 def test_what_crashed_while_the_agent_was_down_is_restarted_and_counted(agent: Agent) -> None:
     agent.start().write(pod("web"))
     agent.wait_ready("web")

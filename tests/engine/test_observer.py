@@ -11,6 +11,7 @@ import pytest
 
 from edgelet import errors
 from edgelet.core import memory as memories
+from edgelet.engine import observer as observers
 from edgelet.engine.observer import EARLY, Observer
 from edgelet.engine.states import States
 from edgelet.model.observed import ObservedContainer, ObservedPod, State
@@ -231,7 +232,10 @@ def wait_for(event: threading.Event) -> None:
     assert event.wait(10)
 
 
-def test_its_thread_lists_at_once_again_when_told_and_survives_failures(bench: Bench) -> None:
+def test_its_thread_lists_at_once_again_when_told_and_survives_failures(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observers, "RETRY", 3600.0)
     seen = threading.Event()
     bench.runtime.during = seen.set
     bench.runtime.unreachable = True

@@ -90,6 +90,10 @@ def test_failures_back_off_doubling_to_five_minutes(bench: Bench) -> None:
     assert reasons == ["ErrImagePull"] + ["ImagePullBackOff"] * 7
     assert previous is not None
     assert previous.message == 'Back-off pulling image "far": cannot pull far: manifest unknown'
+    assert [(e.kind, e.reason, e.message) for e in bench.recorder.events[:2]] == [
+        ("Normal", "Pulling", 'Pulling image "far"'),
+        ("Warning", "Failed", 'Failed to pull image "far": cannot pull far: manifest unknown'),
+    ]
 
 
 def test_a_success_between_begins_anew(bench: Bench) -> None:

@@ -608,6 +608,8 @@ def test_a_command_that_does_not_exist(world: World) -> None:
     assert last is not None
     assert (last.exit_code, last.reason) == (128, "StartError")
     assert len(world.runtime.pods()[0].containers) == 2
+    failed = next(e for e in world.recorder.events if e.reason == "Failed")
+    assert (failed.kind, failed.message[:7]) == ("Warning", "Error: ")
 
 
 def test_a_command_that_does_not_exist_fails_a_never_pod(world: World) -> None:
@@ -870,6 +872,25 @@ def test_each_instance_gets_a_file_for_its_message_unless_none_is_wanted_or_a_vo
     }
 
 
+def test_the_signal_is_the_one_that_the_image_asks_for(world: World) -> None:
+    world.runtime.images["demo"] = replace(world.runtime.images["demo"], stop_signal="SIGUSR1")
+    up(world)
+    world.want(None)
+    world.run(40)
+    assert [c.args[1] for c in world.runtime.called("signal_container")] == ["SIGUSR1"]
+    assert world.pod() is None
+
+
+def test_an_end_that_fails_is_told_once_and_tried_again(world: World) -> None:
+    up(world)
+    world.runtime.fail("remove_pod", times=2)
+    world.want(None)
+    world.run(10)
+    told = [(e.kind, e.message) for e in world.recorder.events if e.reason == "FailedKillPod"]
+    assert told == [("Warning", "error killing pod: cannot remove_pod: injected")]
+    assert world.pod() is None
+
+
 HOOKED = replace(APP, lifecycle=Lifecycle(pre_stop=Sleep(3)))
 
 
@@ -902,7 +923,7 @@ def test_the_next_agent_runs_the_hook_of_a_pod_that_it_does_not_know(world: Worl
     world.want(None)
     world.boot()
     world.pump()
-    assert [begun[0] for begun in world.hooks.begun] == [HookKind.PRE_STOP]
+    assert [(begun[0], begun[3]) for begun in world.hooks.begun] == [(HookKind.PRE_STOP, 27.0)]  # its grace, and 7 s
     world.end_hooks()
     world.pump()
     assert world.pod() is None
