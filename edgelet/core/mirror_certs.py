@@ -24,6 +24,14 @@ def renew_at(begin: float, end: float, draw: float) -> float:
     return begin + (end - begin) * (RENEW_FROM + RENEW_SPREAD * draw)
 
 
+def rest(begin: float, end: float, draw: float, wall: float) -> float:
+    """Seconds until a certificate that has just come is looked at again.
+
+    At least a tenth of its life, whatever the clock says: one that runs ahead would have it renewed without end.
+    """
+    return max(renew_at(begin, end, draw) - wall, (end - begin) / 10)
+
+
 def body(request: bytes) -> Json:
     """The v1.CertificateSigningRequest; its name follows from the key, so that asking twice asks for one."""
     spec = {"request": base64.b64encode(request).decode(), "signerName": SIGNER, "usages": list(USAGES)}

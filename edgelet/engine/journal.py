@@ -2,7 +2,7 @@
 
 Versions only grow, also over a restart of the agent: the first one is derived from the wall clock,
 so a version handed out before the restart is older than anything the journal still knows and its
-holder is told to list again (HTTP 410 in the Kubernetes API).
+holder is told to list again (HTTP 410 in the Kubernetes API).  Who has older versions at hand raises it to them.
 """
 
 from __future__ import annotations
@@ -62,6 +62,12 @@ class Journal(Generic[T]):
         if len(self._changes) > self._capacity:
             self._floor = self._changes.popleft().version
         return change
+
+    def raise_to(self, version: int) -> None:
+        """Let the next change be newer than that, though the clock was set back since it was handed out."""
+        if version > self._version:
+            self._version = self._floor = version
+            self._changes.clear()
 
     def since(self, version: int) -> tuple[Change[T], ...]:
         """The changes after `version`, oldest first. Raises Expired when some are not known."""

@@ -101,6 +101,8 @@ class EventRing:
         """Take back dumped events, before the first `event`; a broken line is skipped. Returns how many."""
         found = [event for event in map(_parse, data.splitlines()) if event is not None]
         with self._lock:
+            # Versions are parts of names: with a clock that was set back, a new event would get an old one's name.
+            self._journal.raise_to(max((e.version for e in found), default=0))
             for event in found[-self._capacity :]:
                 self._restore(event)
             return len(self._events)

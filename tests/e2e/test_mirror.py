@@ -257,7 +257,10 @@ def test_logs_of_a_mirror_come_from_the_agent(agent: Agent, server: FakeServer) 
     agent.wait("the log", lambda: read() == "hello from the box\n")
 
 
-def test_without_a_kubeconfig_there_is_no_link(agent: Agent) -> None:
+def test_7_5_5_without_a_kubeconfig_nothing_is_sent_and_the_status_is_shown_here(agent: Agent) -> None:
     agent.start()
+    agent.write(pod("alone"))
+    agent.wait_ready("alone")
+    assert [p["status"]["phase"] for p in agent.get("/pods")["items"]] == ["Running"]
     assert link(agent) == {}
     assert "API server:" not in agent.cli("status", check=False).stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -115,6 +116,23 @@ def test_pain_145_the_reasons_of_restarts_survive_a_restart_of_the_agent() -> No
     ]
     after.event(REF, "Warning", "Unhealthy", "Liveness probe failed: timeout")
     assert after.events()[-1].count == 2
+
+
+@pytest.mark.parametrize("years", [-50, 50])
+def test_a_clock_that_was_set_gives_no_event_the_name_or_the_place_of_an_older_one(years: int) -> None:
+    before = EventRing(FakeClock(time=2e9), "n1")
+    for number in range(3):
+        before.event(REF, "Normal", "Before", f"number {number}")
+    again = EventRing(FakeClock(time=2e9 + years * 31557600), "n1")
+    again.load(before.dump())
+    newest = max(e.version for e in before.events())
+    for number in range(3):
+        again.event(REF, "Normal", "After", f"number {number}")
+    found = again.events()
+    assert [e.reason for e in found] == ["Before"] * 3 + ["After"] * 3
+    assert sorted(e.version for e in found) == [e.version for e in found]
+    assert len({e.name for e in found}) == 6
+    assert min(e.version for e in found) > newest
 
 
 def test_a_later_line_about_the_same_event_wins() -> None:

@@ -138,7 +138,9 @@ class CertificateTask:
         if certificate:
             self._install(certificate)
             self._csr = ""
-            return 0.0
+            life = self._read_life()
+            rest = mirror_certs.rest(*life, self._draw, self._clock.time()) if life else 0.0
+            return min(rest, CHECK_SECONDS)
         if now - self._asked_at > mirror_certs.GIVE_UP:
             self._csr = ""
             return 0.0

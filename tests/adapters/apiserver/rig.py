@@ -34,10 +34,11 @@ STORY = 10_000
 
 
 class ShiftedClock:
-    """The real clocks, which a test can set forward."""
+    """The real clocks, which a test can set forward: both by `shift`, the wall clock alone by `wall`."""
 
     def __init__(self) -> None:
         self.shift = 0.0
+        self.wall = 0.0
 
     def monotonic(self) -> float:
         """See ports.Clock."""
@@ -45,7 +46,7 @@ class ShiftedClock:
 
     def time(self) -> float:
         """See ports.Clock."""
-        return time.time() + self.shift
+        return time.time() + self.shift + self.wall
 
 
 def pod(name: str, uid: str = "", source: str = "file", **spec: Any) -> Pod:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from edgelet.model.pod import PodKey
 from tests.adapters.apiserver.rig import NODE, Rig, pod, pressed, rig, running
 from tests.support.apiserver.identity import User
 from tests.support.certificates import Authority
+from tests.support.connect_proxy import connect_proxy
 
 PODS = "/api/v1/namespaces/default/pods"
 NODE_USER = f"system:node:{NODE}"
@@ -57,7 +59,7 @@ def shown(box: Rig) -> None:
     box.wait("the mirror to work", lambda: box.told("proof-n1"))
 
 
-def test_nothing_of_the_mirror_is_imported_without_a_kubeconfig() -> None:
+def test_7_5_5_nothing_of_the_mirror_is_imported_without_a_kubeconfig() -> None:
     program = (
         "import sys, edgelet.app, edgelet.app.wiring, edgelet.app.serving\n"
         "sys.exit(any(m.startswith('edgelet.adapters.apiserver') for m in sys.modules))"
@@ -88,6 +90,45 @@ def test_a_server_may_be_known_by_another_name(still: Rig, wrong: str, right: st
     cluster["tls-server-name"] = right
     write(still, found)
     shown(still)
+
+
+def test_a_proxy_may_stand_between_and_may_fail(still: Rig) -> None:
+    with connect_proxy() as proxy:
+        found = config(still)
+        cluster = found["clusters"][0]["cluster"]
+        cluster["proxy-url"] = proxy.url
+        write(still, found)
+        still.mirror.start()
+        shown(still)
+        assert set(proxy.asked) == {cluster["server"].removeprefix("https://")}
+        proxy.refusing = True
+        proxy.cut()
+        still.put(pod("later"))
+        still.wait("the loss", lambda: not still.mirror.report().up)
+        proxy.refusing = False
+        still.wait("the mirror to work", lambda: still.told("later-n1"))
+        still.mirror.stop()
+
+
+FIFTY_YEARS = 50 * 365.25 * 86400.0
+
+
+def test_a_clock_that_jumps_by_fifty_years_changes_nothing_but_the_times(tmp_path: Path) -> None:
+    with rig(tmp_path, lease_duration=8.0) as box:
+        web = box.put(pod("web"))
+        box.settle()
+        for number, jump in enumerate((FIFTY_YEARS, -FIFTY_YEARS, 0.0)):
+            box.clock.wall = jump
+            now = datetime.fromtimestamp(box.clock.time(), UTC).isoformat()[:7]
+            box.event(web, "Jumped", f"number {number}")
+            box.put(web, running(web, restarts=number + 1))
+            box.wait("a renewal", lambda now=now: str(box.lease()["spec"]["renewTime"]).startswith(now))
+            box.settle()
+            assert (box.mirror.report().up, box.mirror.report().problems) == (True, ())
+        told = [e["metadata"]["name"] for e in box.server.list("events") if e["reason"] == "Jumped"]
+        mine = [e.name for e in box.events.events() if e.reason == "Jumped"]
+        assert sorted(told, key=lambda name: int(name.rpartition(".")[2], 16)) == mine
+        assert len(set(mine)) == 3
 
 
 def test_a_token_file_is_read_again_when_it_changes(still: Rig, tmp_path: Path) -> None:
@@ -465,6 +506,21 @@ def test_a_certificate_is_asked_for_and_used(bootstrapped: Rig, tmp_path: Path) 
     made = tmp_path / "made.kubeconfig"
     assert made.stat().st_mode & 0o077 == 0
     assert "boot" not in made.read_text().replace("bootstrap", "")
+    assert bootstrapped.server.requests.count("create", "certificatesigningrequests") == 1
+
+
+def test_a_clock_that_runs_ahead_does_not_ask_for_one_certificate_after_the_other(bootstrapped: Rig) -> None:
+    bootstrapped.clock.wall = FIFTY_YEARS
+    bootstrapped.restart()
+    made = bootstrapped.directory / "mirror/client.pem"
+    bootstrapped.wait("a certificate", made.exists)
+    until = time.monotonic() + 3
+    while time.monotonic() < until:
+        assert bootstrapped.server.requests.count("create", "certificatesigningrequests") == 1
+        time.sleep(0.1)
+    bootstrapped.clock.wall = 0.0
+    bootstrapped.restart()
+    shown(bootstrapped)
     assert bootstrapped.server.requests.count("create", "certificatesigningrequests") == 1
 
 

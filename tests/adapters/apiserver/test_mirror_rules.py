@@ -208,6 +208,19 @@ def test_7_4_2_a_mirror_whose_making_was_not_answered_is_taken_for_made(box: Rig
     box.settle()
 
 
+def test_7_4_2_a_making_without_an_answer_is_found_also_before_the_authorizer_knows_of_it(box: Rig) -> None:
+    box.wait("the node", lambda: box.mirror.report().registered)
+    box.server.store.lag = 2.0
+    box.server.faults.add("cut_answer", verb="create", resource="pods", times=1)
+    box.put(pod("web"))
+    box.wait("it to be made", lambda: box.uid("web-n1"))
+    first = box.uid("web-n1")
+    box.settle()
+    assert box.uid("web-n1") == first
+    assert box.server.requests.count("create", "pods") <= 5
+    assert box.mirror.report().problems == ()
+
+
 def test_7_4_3_an_edited_pod_gets_a_new_mirror(box: Rig) -> None:
     box.put(pod("web"))
     box.settle()
