@@ -21,10 +21,12 @@ MAX_FUNCTION = 50
 MAX_MODULE = 400
 
 OWNERS = {
+    "podman": ("adapters.podman",),
     "prometheus_client": ("adapters.metrics",),
     # In a child process only.
     "cryptography": ("adapters.pki.make", "adapters.apiserver.csr"),
-    "requests": ("adapters.url", "outgoing"),
+    # The podman package's transport is a requests session, so its errors are requests'.
+    "requests": ("adapters.url", "adapters.podman", "outgoing"),
     # What requests stands on: time limits and errors that requests does not name.
     "urllib3": ("outgoing", "adapters.apiserver"),
     "tornado": ("adapters.server", "cli"),

@@ -47,7 +47,7 @@ def test_it_holds_the_program_its_unit_its_settings_and_its_documentation(packag
         "/usr/bin/edgelet",
         "/usr/lib/edgelet/edgelet/cli/main.py",
         "/usr/lib/edgelet/edgelet/model/fields.txt",
-        "/usr/lib/edgelet/edgelet/adapters/podman/unix_http.py",
+        "/usr/lib/edgelet/podman/api/client.py",
         "/usr/lib/systemd/system/edgelet.service",
         "/etc/edgelet/config.yaml",
         "/usr/share/man/man8/edgelet.8.gz",

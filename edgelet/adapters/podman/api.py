@@ -1,18 +1,19 @@
 """Transport to Podman's REST API: one call, one answer, one error of ours.
 
-Every call opens its own connection on the unix socket and closes it (0.1 ms): an idle connection
-would either keep an on-demand service alive or be reset under a call when that service idles out.
-Every call has a deadline and every body is read to its end.  Which error type a failure becomes is
-decided here, from status and text, and nowhere else.
+Uses the podman package's `APIClient`.  Every call opens its own connection on the unix socket and
+closes it (0.1 ms): an idle connection would either keep an on-demand service alive or be reset
+under a call when that service idles out.  Every call has a deadline and every body is read to its
+end.  Which error type a failure becomes is decided here, from status and text, and nowhere else.
 """
 
 from __future__ import annotations
 
 import contextlib
-import http.client
+import importlib.util
 import json
 import logging
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,13 +21,12 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from ... import errors
-from . import unix_http
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-PREFIX = "/v4.0.0/libpod/"
-"""The oldest form of the API that has all we ask for; every newer Podman answers it."""
+API_VERSION = "4.0.0"
+KEPT_CLIENTS = 8
 CREATING_AT_ONCE = 4
 
 
@@ -58,7 +58,7 @@ class Fixed:
 
 
 class Api:
-    """Calls below ``/libpod/``; thread-safe.
+    """Calls below ``/libpod/``; thread-safe; keeps at most eight clients.
 
     Deadlines are seconds without a byte from Podman.  Creating calls (`creating=True`) go four at
     a time, one at a time for good once Podman said that its database was locked.
@@ -66,6 +66,8 @@ class Api:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._clients: dict[str, list[Any]] = {}
+        self._lock = threading.Lock()
         self._gate = _Gate(CREATING_AT_ONCE)
         self.version = ""
         """Podman's version as its newest answer told it: GET /version costs 0.4 s on 4.3."""
@@ -110,8 +112,13 @@ class Api:
 
         Raises Temporary when nothing comes for `silence` seconds or the whole takes longer than `deadline` seconds.
         """
-        with self._told(), self._answered("POST", path, params, None, silence) as response:
-            yield from _lines(response, f"POST {path}", deadline)
+        with self._told(), self._client() as client, translated(f"POST {path}"):
+            response = client.post(path, params=params, data="", timeout=silence, headers=_CLOSE, stream=True)
+            try:
+                _raise_for(response, f"POST {path}")
+                yield from _lines(response, f"POST {path}", deadline)
+            finally:
+                response.close()
 
     def _call(
         self, method: str, path: str, params: Mapping[str, str] | None, body: Mapping[str, Any] | None, timeout: float
@@ -127,26 +134,17 @@ class Api:
     def _try(
         self, method: str, path: str, params: Mapping[str, str] | None, body: Mapping[str, Any] | None, timeout: float
     ) -> Any:
-        data = None if body is None else json.dumps(body, separators=(",", ":"))
-        with self._told(), self._answered(method, path, params, data, timeout) as response:
-            content = response.read()
-            return json.loads(content) if content else None
-
-    @contextlib.contextmanager
-    def _answered(
-        self, method: str, path: str, params: Mapping[str, str] | None, data: str | None, timeout: float
-    ) -> Iterator[http.client.HTTPResponse]:
-        """A good answer of the socket that answers now. Raises errors.RuntimeFailure, also from what is done inside."""
         what = f"{method} {path}"
-        with (
-            self._connection.connected() as socket,
-            translated(what),
-            unix_http.answered(socket, method, PREFIX + path, params, data, timeout) as response,
-        ):
-            told = response.headers.get("Server", "")
-            self.version = told.removeprefix("Libpod/").partition(" ")[0] or self.version
+        data = None if body is None else json.dumps(body, separators=(",", ":"))
+        headers = _CLOSE if body is None else {**_CLOSE, "Content-Type": "application/json"}
+        with self._told(), self._client() as client, translated(what):
+            response = client.request(
+                method, _url(client, path), params=params, data=data, headers=headers, timeout=timeout
+            )
+            self.version = response.headers.get("Server", "").removeprefix("Libpod/").partition(" ")[0] or self.version
             _raise_for(response, what)
-            yield response
+            # .content: .text would guess the character set of every body
+            return json.loads(response.content) if response.content else None
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -157,6 +155,19 @@ class Api:
             if isinstance(error.__cause__, OSError):
                 self._connection.failed(error)
             raise
+
+    @contextlib.contextmanager
+    def _client(self) -> Iterator[Any]:
+        """A client of the socket that answers now, alone in this thread's hands."""
+        with self._connection.connected() as socket:
+            with self._lock:
+                idle = self._clients.setdefault(socket, [])
+                client = idle.pop() if idle else None
+            client = client or _new_client(socket)
+            yield client
+            with self._lock:
+                if len(idle) < KEPT_CLIENTS:
+                    idle.append(client)
 
 
 def _something(answer: Any, path: str) -> Any:
@@ -193,12 +204,44 @@ class _Gate:
             self._width = 1
 
 
+_CLOSE = {"Connection": "close"}
+
+
+_importing = threading.Lock()
+
+
+def _new_client(socket: str) -> Any:
+    """Imported here: the package brings 15 MB, which `edgelet --version` has no use for."""
+    with _importing:
+        _bare_package()
+        from podman.api.client import APIClient
+
+    return APIClient(base_url=f"unix://{socket}", version=API_VERSION)
+
+
+def _bare_package() -> None:
+    """Let `podman.api` be imported without `podman/__init__.py`.
+
+    That would load the package's object model and the progress bars of `rich`: 4 MB and 0.2 s, of
+    which the transport uses nothing.
+    """
+    if "podman" in sys.modules:
+        return
+    found = importlib.util.find_spec("podman")
+    if found is not None:
+        sys.modules["podman"] = importlib.util.module_from_spec(found)
+
+
+def _url(client: Any, path: str) -> str:
+    return f"http://{client.base_url.netloc}{client.path_prefix}{path}"
+
+
 @contextlib.contextmanager
 def translated(what: str) -> Iterator[None]:
     """Turn what the transport raises into our errors."""
     try:
         yield
-    except OSError as error:
+    except OSError as error:  # requests' and the podman package's errors are all OSError
         raise _transport_error(what, error) from error
     except ValueError as error:
         raise errors.Temporary(f"cannot {what}: Podman's answer is not JSON: {error}") from error
@@ -221,20 +264,20 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         seen += 1
 
 
-def _lines(response: http.client.HTTPResponse, what: str, deadline: float) -> Iterator[Mapping[str, Any]]:
+def _lines(response: Any, what: str, deadline: float) -> Iterator[Mapping[str, Any]]:
     end = time.monotonic() + deadline
-    for line in response:
+    for line in response.iter_lines():
         if time.monotonic() > end:
             raise errors.Temporary(f"cannot {what}: not done after {deadline:.0f} s")
-        if line.strip():
+        if line:
             yield json.loads(line)
 
 
-def _raise_for(response: http.client.HTTPResponse, what: str) -> None:
+def _raise_for(response: Any, what: str) -> None:
     """Raise our error for a bad answer; 304 (nothing to do) counts as good."""
-    if response.status >= 400:
-        cause, message = _reason(response.read().decode(errors="replace"))
-        raise failure(response.status, cause, message, what)
+    if response.status_code >= 400:
+        cause, message = _reason(response.content.decode(errors="replace"))
+        raise failure(response.status_code, cause, message, what)
 
 
 def _reason(text: str) -> tuple[str, str]:

@@ -192,73 +192,20 @@ def test_other_calls_never_wait_for_creating_ones(api: Api, server: Server) -> N
         thread.join()
 
 
-def test_what_is_no_part_of_a_path_is_quoted_and_what_is_quoted_stays(api: Api) -> None:
-    assert api.get("images/a b%2Fc:1@x/json", {"f": '{"a":["b/c"]}'}) == {
-        "ok": "/v4.0.0/libpod/images/a%20b%2Fc:1@x/json?f=%7B%22a%22%3A%5B%22b%2Fc%22%5D%7D"
-    }
+def test_clients_are_kept_few(api: Api, server: Server) -> None:
+    most_at_once(api, server, 4)
+    threads = [threading.Thread(target=api.get, args=("x",)) for _ in range(30)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(len(kept) for kept in api._clients.values()) <= 8
 
 
-_CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-
-
-@pytest.fixture
-def said(tmp_path: Path) -> Iterator[Callable[[bytes], Api]]:
-    """An Api whose every call is answered with exactly those bytes, and the end of the connection."""
-    servers: list[socketserver.UnixStreamServer] = []
-
-    def serve(answer: bytes) -> Api:
-        class Handler(socketserver.StreamRequestHandler):
-            def handle(self) -> None:
-                while self.rfile.readline().strip():
-                    pass
-                self.wfile.write(answer)
-
-        made = socketserver.UnixStreamServer(str(tmp_path / "bytes"), Handler)
-        servers.append(made)
-        threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-        return Api(Fixed(str(made.server_address)))
-
-    yield serve
-    for made in servers:
-        made.shutdown()
-        made.server_close()
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        b"",
-        b"\x16\x03\x01 no HTTP at all\r\n\r\n",
-        b'HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{"cut": 1}',
-        _CHUNKED + b'c\r\n{"cut": 1}\r\n\r\n',
-        _CHUNKED + b"zz\r\n",
-        b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200 + b"\r\n",
-        b"HTTP/1.1 500 Error\r\nContent-Length: 90\r\n\r\n{",
-    ],
-    ids=["nothing", "no HTTP", "cut", "cut chunks", "bad chunk", "too many headers", "cut error"],
-)
-def test_an_answer_that_is_cut_or_no_http_is_a_broken_connection(said: Callable[[bytes], Api], answer: bytes) -> None:
-    with pytest.raises(errors.Temporary, match="connection to Podman broke") as caught:
-        said(answer).post("x")
-    assert isinstance(caught.value.__cause__, OSError)
-
-
-def test_lines_of_a_stream_come_whole_however_they_are_cut_into_chunks(said: Callable[[bytes], Api]) -> None:
-    api = said(_CHUNKED + b'5\r\n{"a":\r\n' + b'9\r\n 1}\n\n{"b"\r\n' + b"4\r\n: 2}\r\n" + b"0\r\n\r\n")
-    assert list(api.stream("images/pull", {}, silence=5, deadline=5)) == [{"a": 1}, {"b": 2}]
-
-
-def test_a_stream_that_is_cut_ends_with_an_error(said: Callable[[bytes], Api]) -> None:
-    lines = said(_CHUNKED + b'9\r\n{"a": 1}\n\r\n' + b'9\r\n{"b"').stream("images/pull", {}, silence=5, deadline=5)
-    assert next(iter(lines)) == {"a": 1}
-    with pytest.raises(errors.Temporary):
-        list(lines)
-
-
-def test_the_transport_loads_nothing_heavy() -> None:
+def test_the_transport_is_loaded_without_the_rest_of_its_package() -> None:
     code = (
-        "import sys; from edgelet.adapters.podman import api; "
-        "print([m for m in ('podman', 'requests', 'urllib3', 'rich') if m in sys.modules])"
+        "import sys; from edgelet.adapters.podman import api; api._new_client('/x'); "
+        "print([m for m in ('podman.client', 'podman.domain', 'rich') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
