@@ -16,10 +16,24 @@ APART = ("unshare", "--mount", "--net", "--propagation", "private")
 
 
 def found() -> list[str]:
-    """Everything that belongs to a single pod's network, as sentences; [] = nothing is left of any pod."""
-    spaces = sorted(p.name for p in NAMESPACES.glob("netns-*"))
+    """Everything that belongs to a single pod's network, as sentences; [] = nothing is left of any pod.
+
+    A namespace without an address is not in it (see `blank`).
+    """
+    spaces = sorted(p.name for p in NAMESPACES.glob("netns-*") if _has_address(p))
     held = [f"lease {address} of {holder[:12]}" for address, holder in sorted(leases.leases().items())]
     return [*(f"network namespace {s}" for s in spaces), *(f"link {v}" for v in veths()), *held, *rules()]
+
+
+def blank() -> list[str]:
+    """Namespaces in which nothing was set up: a Podman was killed right there, and nothing tells whose they were."""
+    return sorted(p.name for p in NAMESPACES.glob("netns-*") if not _has_address(p))
+
+
+def _has_address(space: Path) -> bool:
+    words = ["nsenter", f"--net={space}", "ip", "-o", "addr", "show", "scope", "global"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return done.returncode == 0 and bool(done.stdout.strip())
 
 
 def veths() -> list[str]:
