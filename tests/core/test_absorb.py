@@ -11,7 +11,17 @@ import pytest
 from edgelet.core import memory as memories
 from edgelet.core.absorb import absorb
 from edgelet.core.backoff import Backoff
-from edgelet.core.memory import ContainerMemory, Ending, PodMemory, Pull, PullState, StartError, Stopping, Trouble
+from edgelet.core.memory import (
+    ContainerMemory,
+    Ending,
+    PodMemory,
+    Pull,
+    PullState,
+    RestartingAll,
+    StartError,
+    Stopping,
+    Trouble,
+)
 from edgelet.model.observed import ObservedContainer, ObservedPod
 from edgelet.model.status import Terminated, Waiting
 from tests.core.scenes import (
@@ -239,6 +249,8 @@ FULL = memory(
 def test_memory_survives_the_disk() -> None:
     assert memories.load(memories.dump(FULL), "boot-1") == FULL
     assert memories.load(memories.dump(fresh()), "boot-1") == fresh()
+    under_way = memory(restarting=RestartingAll("app", "app-0"))
+    assert memories.load(memories.dump(under_way), "boot-1") == under_way
 
 
 def test_a_stop_under_way_outlives_the_agent_and_not_the_machine() -> None:

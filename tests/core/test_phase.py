@@ -631,5 +631,6 @@ def test_after_a_reboot_a_pod_that_may_not_begin_says_so() -> None:
     assert (waits.phase, waits.summary) == ("Running", "waits for pod db to be Ready")
     refused = phase.status(facts(pod(), None, before, gate=Gate("OutOfcpu", "Pod was rejected: no cpu")))
     assert (refused.phase, refused.reason, refused.summary) == ("Failed", "OutOfcpu", "Pod was rejected: no cpu")
+    assert refused.message == refused.summary
     done = phase.status(facts(never(), None, memory({"app": over(0)}), gate=Gate("OutOfcpu", "no")))
     assert (done.phase, done.reason) == ("Succeeded", "")
