@@ -18,6 +18,8 @@ from tests.e2e.agent import Agent, services
 from tests.e2e.faults import Size
 from tests.e2e.manifests import SERVE, container, exec_probe, http_probe, pod, tcp_probe
 
+pytestmark = pytest.mark.timeout(600)
+
 MEMORY_MOST = 60 * 1024
 """kB that one agent may take, whatever it runs."""
 
@@ -45,10 +47,10 @@ def test_pain_29_frequent_probes_make_nothing_grow(agent: Agent) -> None:
     agent.start().write(pod("busy", serve, tcp))
     agent.wait_ready("busy")
     agent.note_ids()
-    agent.wait("the first probes", lambda: probed(agent) >= 30, seconds=120)
+    agent.wait("the first probes", lambda: probed(agent) >= 12, seconds=120)
     size, groups, begun = Size.of(agent.pid), cgroups(agent.seen_ids), probed(agent)
     conmons = sum("conmon" in p for p in agent.processes())
-    agent.wait("many more", lambda: probed(agent) >= begun + 60, seconds=240)
+    agent.wait("many more", lambda: probed(agent) >= begun + 40, seconds=240)
     now = Size.of(agent.pid)
     assert now.memory <= size.memory + 1024, (size, now)
     # A probe that is under way holds a few descriptors, and may at either moment.
