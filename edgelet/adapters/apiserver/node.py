@@ -257,9 +257,7 @@ class LeaseTask:
                 self._known = reply.document
                 return
             if reply.code == 404 and self._known is not None:
-                # The Lease goes with its Node: it, or the whole server, may be a new one.
-                self._known = None
-                self._state.suspect()
+                self._gone()
             elif reply.code == 409:
                 self._judge(now)
             else:
@@ -277,10 +275,16 @@ class LeaseTask:
             raise api.refused(f"read the lease of node {self._o.node}", reply)
         self._known = reply.document if reply.code == 200 else None
 
+    def _gone(self) -> None:
+        """The Lease goes with its Node: it, or the whole server, may be a new one."""
+        self._known = None
+        self._state.suspect()
+
     def _judge(self, now: float) -> None:
         """Somebody changed it since: an own renewal whose answer was lost, or another box."""
         self._read()
         if self._known is None:
+            self._gone()  # a server calls it a conflict when a Lease with an uid is put that is not there
             return
         renewed = str((self._known.get("spec") or {}).get("renewTime", ""))
         fresh = mirror_node.fresh(self._known, self._clock.time())

@@ -220,6 +220,20 @@ def test_a_replaced_server_gets_everything_anew(box: Rig) -> None:
     assert box.node() and box.lease()
 
 
+def test_a_node_that_goes_with_its_lease_is_registered_again_though_no_pod_tells(tmp_path: Path) -> None:
+    with rig(tmp_path, lease_duration=8.0) as box:
+        web = box.put(pod("web"))
+        box.event(web, "Started")
+        box.settle()
+        box.store.remove(web.key)
+        box.wait("the mirror to go", lambda: not box.there("web-n1"))
+        first = box.node()["metadata"]["uid"]
+        box.server.delete(f"/api/v1/nodes/{NODE}")
+        box.server.delete(f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{NODE}")
+        box.wait("another Node", lambda: box.node().get("metadata", {}).get("uid", first) != first)
+        box.settle()
+
+
 def test_a_node_that_is_deleted_is_registered_again(box: Rig) -> None:
     box.put(pod("web"))
     box.settle()
