@@ -148,8 +148,8 @@ class Chaos:
         self._murder("infra", lambda c: bool(c.get("IsInfra")), lambda c: int(c["State"]["Pid"]))
 
     def kill_conmon(self) -> None:
-        """A monitor dies: of a container, or of an infra container."""
-        self._murder("conmon", lambda c: True, lambda c: int(Path(c["ConmonPidFile"]).read_text()))
+        """A monitor dies: of a container, or of an infra container. What it watched is ended with grace, and runs on."""
+        self.slow |= self._murder("conmon", lambda c: True, lambda c: int(Path(c["ConmonPidFile"]).read_text()))
 
     def kill_agent(self) -> None:
         """kill -9, and a new one a moment later."""
@@ -197,8 +197,8 @@ class Chaos:
         self.counts[what.partition(" ")[0]] += 1
         self.story.append(f"{time.strftime('%H:%M:%S')} {what}")
 
-    def _murder(self, what: str, which: Callable[[Json], bool], pid_of: Callable[[Json], int]) -> None:
-        """Kill a process of a random container that Podman says is running."""
+    def _murder(self, what: str, which: Callable[[Json], bool], pid_of: Callable[[Json], int]) -> set[str]:
+        """Kill a process of a random container that Podman says is running; the pod whose it was."""
         made = sorted(self._all(), key=lambda c: str(c["Name"]))
         self.chance.shuffle(made)
         for one in made:
@@ -213,7 +213,8 @@ class Chaos:
                 self._note(f"{what} of {name} killed")
                 self.rough = True
                 os.kill(pid, signal.SIGKILL)
-                return
+                return {name}
+        return set()
 
     def _all(self) -> list[Json]:
         """`podman inspect` of every container, infra too; patient with a machine that is busy."""
