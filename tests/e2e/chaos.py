@@ -148,7 +148,7 @@ class Chaos:
         self._murder("infra", lambda c: bool(c.get("IsInfra")), lambda c: int(c["State"]["Pid"]))
 
     def kill_conmon(self) -> None:
-        """A monitor dies: of a container, or of an infra container. What it watched is ended with grace, and runs on."""
+        """A monitor dies, of whatever container. What it watched is ended with grace: it runs on till then."""
         self.slow |= self._murder("conmon", lambda c: True, lambda c: int(Path(c["ConmonPidFile"]).read_text()))
 
     def kill_agent(self) -> None:
