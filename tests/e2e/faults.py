@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ RATE = 0.15
 GROWTH_KB = 6 * 1024
 """Memory that may be more at the end than at the beginning: what Python keeps of its busiest moment."""
 
+QUIET = 30.0
+"""Seconds that the agent has for that."""
 SHOWN = 25
 """Rounds between two looks at the agent's size on the way."""
 
@@ -112,7 +115,13 @@ class Faults(Chaos):
             self.proxy.close()
 
     def grown(self) -> list[str]:
-        """In which respects the agent is not as it was."""
+        """In which respects the agent is not as it was, once it has been quiet: it gives memory back then."""
+        end = time.monotonic() + QUIET
+        while (found := self._grown()) and time.monotonic() < end:
+            time.sleep(1)
+        return found
+
+    def _grown(self) -> list[str]:
         assert self.first is not None
         now = Size.of(self.agent.pid)
         print(f"at first {self.first}, at the end {now}", flush=True)
