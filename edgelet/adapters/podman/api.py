@@ -165,6 +165,7 @@ class Api:
                 client = idle.pop() if idle else None
             client = client or _new_client(socket)
             yield client
+            client.close()  # a connection that an answer left open may be cut under the next call
             with self._lock:
                 if len(idle) < KEPT_CLIENTS:
                     idle.append(client)
