@@ -235,7 +235,8 @@ class Chaos:
 
     def round(self) -> None:
         """Some troubles at random moments, then quiet until all is as wanted."""
-        self.touched = set(self.slow)
+        late = set(self.slow)
+        self.touched.clear()
         self.slow.clear()
         self.edited.clear()
         self.story.clear()
@@ -245,7 +246,8 @@ class Chaos:
             self.chance.choice(kinds)()
             time.sleep(self.chance.choice((0.0, 0.2, 1.0)) * self.chance.random())
         self.quiet()
-        self.hurt = self.rough if "job" in self.touched else self.hurt
+        self.hurt = self.rough if "job" in self.touched else self.hurt or (self.rough and "job" in late)
+        self.touched |= late
         self.settle()
         self.compare()
 
