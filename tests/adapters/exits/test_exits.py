@@ -9,6 +9,7 @@ import queue
 import signal
 import subprocess
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -130,14 +131,15 @@ def test_both_gone_before_the_watch_is_an_ordinary_exit_and_podman_can_learn_of_
 @pytest.mark.parametrize("alive", [True, False])
 def test_an_infra_container_that_ended_without_a_conmon_gets_its_exit_file(stage: Stage, alive: bool) -> None:
     """Nobody tells the conmon of an infra container; without the file Podman would call it running for ever."""
-    pid, conmon = stage.container()
+    own = uuid.uuid4().hex * 2  # all processes are looked at, those of tests beside this one too
+    pid, conmon = stage.container(container_id=own)
     os.kill(conmon, signal.SIGSTOP if alive else signal.SIGKILL)
     if not alive:
         stage.conmons[0].wait()
     os.kill(pid, signal.SIGKILL)
-    stage.watcher.watch(ID, pid, 0)
-    assert stage.report() == (ID, None, exits.LOST)
-    assert (stage.exit_dir / ID).exists() is not alive
+    stage.watcher.watch(own, pid, 0)
+    assert stage.report() == (own, None, exits.LOST)
+    assert (stage.exit_dir / own).exists() is not alive
 
 
 def test_an_orphan_is_ended_and_told_once(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
