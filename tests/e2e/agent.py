@@ -192,6 +192,11 @@ class Agent:
             return bool(self.get("/version"))
         return False
 
+    def probes_run(self) -> int:
+        """How many probes have been run so far."""
+        rows = [row for row in self.text("/metrics/probes").splitlines() if row.startswith("prober_probe_total{")]
+        return sum(int(float(row.split()[-1])) for row in rows)
+
     def pods(self) -> dict[str, Json]:
         """v1.Pod by short name."""
         items = self.get("/api/v1/pods")["items"]

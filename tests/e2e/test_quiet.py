@@ -50,6 +50,13 @@ def listened(agent: Agent) -> Iterator[Listener]:
     proxy.close()
 
 
+def _still(listened: Listener) -> bool:
+    """Whether nothing is asked for a second."""
+    before = listened.paths
+    time.sleep(1)
+    return listened.paths == before
+
+
 def test_pain_28_31_73_74_76_77_79_82_86_94_podman_is_asked_for_no_streams_and_for_nothing_when_all_is_well(
     agent: Agent, listened: Listener
 ) -> None:
@@ -62,9 +69,9 @@ def test_pain_28_31_73_74_76_77_79_82_86_94_podman_is_asked_for_no_streams_and_f
     agent.remove("crash")
     agent.wait_gone("crash")
     agent.wait("the pods of Podman to be one", lambda: len(agent.rows("pods")) == 1)
-    time.sleep(1)
-    before = listened.paths
-    time.sleep(4)  # four probes of each kind
+    agent.wait("what follows an end to be over", lambda: _still(listened))
+    before, run = listened.paths, agent.probes_run()
+    agent.wait("four probes of each kind", lambda: agent.probes_run() >= run + 8)
     assert listened.paths == before
     assert agent.ready("busy")
     agent.remove("busy")

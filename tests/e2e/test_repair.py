@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.agent import Agent, UnixConnection, alive, end_services, inspect
+from tests.e2e.agent import Agent, alive, end_services, inspect
 from tests.e2e.manifests import SERVE, container, exec_probe, pod
 
 
@@ -144,17 +144,6 @@ def test_pain_25_26_28_probes_leave_no_event_of_podman_and_no_conmon(agent: Agen
         return sum("conmon" in p for p in agent.processes())
 
     agent.note_ids()
-    before = events(), conmons(), _probes(agent)
-    agent.wait("ten more probes", lambda: _probes(agent) >= before[2] + 10, seconds=90)
+    before = events(), conmons(), agent.probes_run()
+    agent.wait("ten more probes", lambda: agent.probes_run() >= before[2] + 10, seconds=90)
     assert (events(), conmons()) == before[:2]
-
-
-def _probes(agent: Agent) -> int:
-    """How many probes have been run so far."""
-    connection = UnixConnection(str(agent.socket))
-    try:
-        connection.request("GET", "/metrics/probes")
-        lines = connection.getresponse().read().decode().splitlines()
-    finally:
-        connection.close()
-    return sum(int(float(line.split()[-1])) for line in lines if line.startswith("prober_probe_total{"))
