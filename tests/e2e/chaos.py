@@ -1,88 +1,30 @@
 """Random trouble for one agent and its pods, and what must be true whenever the trouble is over.
 
-    make chaos                                         half an hour; again, and it goes on where it ended
-    tests/e2e/chaos --seconds 120 --seed 7             a short one
-    tests/e2e/chaos --seed 7 --first 12 --rounds 1     one round again: round N of a seed draws the same troubles
-
-Runs in a mount and network namespace of its own (see `tests.support.net_left`), so that every network
-namespace, veth, lease and rule there belongs to it.  Each round begins and ends settled.
+Each round begins and ends settled.  `tests.e2e.chaos_run` plays them, `tests.e2e.chaos_pods` has the pods.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import http.client
 import os
 import random
 import signal
-import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.e2e.agent import Agent, alive, end_services, inspect
-from tests.e2e.manifests import SERVE, container, env, exec_probe, mount, pod
+from tests.e2e.chaos_pods import KINDS, Json
 from tests.support import net_left
-from tests.support.podman_env import PodmanEnv
-
-Json = dict[str, Any]
 
 SETTLE = 480.0
 """Seconds until all is as it should be: several failures in a row are answered with growing patience."""
 LEFT = 480.0
 """Seconds until what a killed Podman left is gone, at the end of all."""
-NETWORK = ("--pod-network=edgechaos", "--pod-cidr=10.86.0.0/24")
-"""A network of the agent's own: on Podman's default one it takes nothing away."""
-PART = 2400.0
-"""Seconds after which a long run ends a part."""
-
-
-def web(name: str, version: int) -> Json:
-    """A pod with a network of its own, a host port, an init container and probes."""
-    ready = container("app", readinessProbe=exec_probe("true"), ports=[{"containerPort": 80, "hostPort": 18080}])
-    return pod(name, _v(ready, version), container("side"), initContainers=[container("init", "true")])
-
-
-def plain(name: str, version: int) -> Json:
-    """One container in a network of its own, with a preStop hook."""
-    hook = {"preStop": {"exec": {"command": ["true"]}}}
-    return pod(name, _v(container(lifecycle=hook), version))
-
-
-def memory(name: str, version: int) -> Json:
-    """Volumes on the disk and in memory."""
-    volumes = [{"name": "d", "emptyDir": {}}, {"name": "m", "emptyDir": {"medium": "Memory"}}]
-    mounts = [mount("d", "/d"), mount("m", "/m")]
-    return pod(name, _v(container(volumeMounts=mounts), version), volumes=volumes)
-
-
-def host(name: str, version: int) -> Json:
-    """No infra container, the host's network."""
-    return pod(name, _v(container(), version), hostNetwork=True)
-
-
-def stubborn(name: str, version: int) -> Json:
-    """Ends by SIGKILL only."""
-    return pod(name, _v({**container(), "command": ["sh", "-c", f"trap '' TERM; {SERVE}"]}, version))
-
-
-def job(name: str, version: int) -> Json:
-    """Runs to its end once."""
-    return pod(name, _v(container(script="true"), version), restartPolicy="Never")
-
-
-KINDS: dict[str, Callable[[str, int], Json]] = {
-    "web": web, "plain": plain, "memory": memory, "host": host, "stubborn": stubborn, "job": job
-}  # fmt: skip
-
-
-def _v(made: Json, version: int) -> Json:
-    return {**made, "env": env(VERSION=str(version))}
 
 
 @dataclass
@@ -364,88 +306,3 @@ class Chaos:
         below = Path("/proc/self/mountinfo").read_text().splitlines()
         mounts = [line.split()[4] for line in below if f" {storage.root}/" in line and "/merged" in line]
         return [*agent.leftovers(), *net_left.found(), *inside, *logs, *data, *(f"mount {m}" for m in mounts)]
-
-
-def rounds(chaos: Chaos, seed: int, first: int, count: int, seconds: float, state: Path | None) -> int:
-    """Play until the time or the rounds are over; the number of the next round."""
-    number, begin = first, time.monotonic()
-    while number < first + count and time.monotonic() - begin < min(seconds, PART):
-        chaos.chance = random.Random(seed * 1_000_003 + number)
-        try:
-            chaos.round()
-        except AssertionError as error:
-            print(f"seed {seed}, round {number}: {error}", *chaos.story, sep="\n  ", flush=True)
-            raise
-        number += 1
-    if state is not None:
-        spent = time.monotonic() - begin
-        if spent < seconds:
-            state.write_text(f"{seed} {number} {seconds - spent:.0f}")
-        else:
-            state.unlink(missing_ok=True)
-    return number
-
-
-def _begin(given: argparse.Namespace) -> None:
-    """Go on where an earlier part ended."""
-    if given.state is not None and given.state.exists():
-        seed, first, left = given.state.read_text().split()
-        given.seed, given.first, given.seconds = int(seed), int(first), float(left)
-
-
-@contextlib.contextmanager
-def _agent(directory: str) -> Iterator[Agent]:
-    podman = PodmanEnv(directory, idle=600.0)
-    place = Path(tempfile.mkdtemp(prefix="edge-chaos-"))
-    agent = Agent(podman, place)
-    try:
-        yield agent
-    finally:
-        agent.force()
-        podman.close()
-
-
-def _chaos(given: argparse.Namespace, agent: Agent) -> Chaos:
-    if not given.faults:
-        agent.start(*NETWORK)
-        made = Chaos(agent, random.Random(given.seed))
-        # Podman builds the image of infra containers with its first pod; killed then, it leaves its working container.
-        made.wanted["plain"] = 0
-        agent.write(plain("plain", 0), name="plain")
-        made.settle()
-        return made
-    from tests.e2e.faults import Faults
-
-    return Faults.begin(agent, random.Random(given.seed))
-
-
-def main(words: list[str]) -> int:
-    """See the module."""
-    parser = argparse.ArgumentParser(prog="chaos")
-    parser.add_argument("--seconds", type=float, default=120.0)
-    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--rounds", type=int, default=10**9)
-    parser.add_argument("--state", type=Path)
-    parser.add_argument("--faults", action="store_true", help="20 pods behind a Podman that lies")
-    given = parser.parse_args(words)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that all is taken away
-    net_left.private()
-    _begin(given)
-    print(f"seed {given.seed}", flush=True)
-    with _agent(tempfile.mkdtemp(prefix="edge-")) as agent:
-        chaos = _chaos(given, agent)
-        try:
-            last = rounds(chaos, given.seed, given.first, given.rounds, given.seconds, given.state)
-            left = chaos.end()
-        except AssertionError as error:
-            said = [line for line in agent.log_text().splitlines() if " GET /api/" not in line]
-            print(*said[-200:], error, sep="\n")
-            return 1
-    blank = [f"(an empty namespace, whose nobody can tell: {name})" for name in net_left.blank()]
-    print(f"rounds {given.first} to {last}", chaos.counts, *blank, *left, sep="\n  ")
-    return 1 if left else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

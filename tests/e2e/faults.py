@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.e2e import chaos
+from tests.e2e import chaos_pods
 from tests.e2e.agent import Agent
 from tests.e2e.chaos import Chaos
 from tests.support.podman_proxy import FAULTS, Proxy
@@ -62,9 +62,9 @@ class Faults(Chaos):
         proxy = Proxy(path, agent.env.service)
         proxy.choose = lambda request: "pass"
         agent.start(f"--podman-socket={path}")
-        makers = (chaos.plain, chaos.memory, chaos.host, chaos.stubborn)
+        makers = (chaos_pods.plain, chaos_pods.memory, chaos_pods.host, chaos_pods.stubborn)
         kinds = {f"{makers[n % 4].__name__}{n}": makers[n % 4] for n in range(PODS - 1)}
-        made = cls(agent, chance, kinds={**kinds, "job": chaos.job}, proxy=proxy)
+        made = cls(agent, chance, kinds={**kinds, "job": chaos_pods.job}, proxy=proxy)
         for name in made.kinds:
             made.wanted[name] = 0
             agent.write(made.kinds[name](name, 0), name=name)
