@@ -152,7 +152,7 @@ class Settings:
     """Key, value, effect. edgelet runs nothing that a scheduler places here, so by default none may."""
 
     node_ip: str = ""
-    """The node's own IP address; "" = that of the default route."""
+    """The node's own IP address; "" = that of the default route, else of the first network card."""
 
     node_status_update_frequency: float = 10.0
     """Seconds between looks at the node's own status; a change is reported at once."""

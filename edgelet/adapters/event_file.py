@@ -84,9 +84,14 @@ class EventFile:
 
     def _append(self, data: bytes) -> None:
         durable.make_directory(os.path.dirname(self._path))
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            os.write(descriptor, data)
+            size = os.fstat(descriptor).st_size
+            if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                data = b"\n" + data  # the line before was cut off, by a full disk or a power cut: it costs itself only
+            view = memoryview(data)
+            while view:  # a disk that is nearly full takes a part, and says so only when asked again
+                view = view[os.write(descriptor, view) :]
             size = os.fstat(descriptor).st_size
         finally:
             os.close(descriptor)

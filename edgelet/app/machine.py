@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import functools
 import os
 import select
 import socket
+import struct
 import time
 from collections.abc import Callable
 
@@ -15,6 +17,10 @@ from .. import durable, errors
 
 ADDRESS_SECONDS = 30.0
 """How long the node's address is believed; asking costs a few microseconds and no packet."""
+
+
+NETWORK_CARDS = "/sys/class/net"
+_SIOCGIFADDR = 0x8915
 
 
 class SystemClock:
@@ -50,7 +56,10 @@ class Bell:
 
 
 class Address:
-    """The node's own IP address: the one that is `given`, else that of the default route, "" while there is none."""
+    """The node's own IP address: the one that is `given`, else that of the default route, else of a network card.
+
+    "" while there is none.
+    """
 
     def __init__(self, clock: SystemClock, given: str = "") -> None:
         self._clock = clock
@@ -64,7 +73,7 @@ class Address:
             return self._given
         now = self._clock.monotonic()
         if now >= self._until:
-            self._known = _default_route_address()
+            self._known = _default_route_address() or card_address()
             self._until = now + ADDRESS_SECONDS
         return self._known
 
@@ -78,6 +87,43 @@ def _default_route_address() -> str:
                 return str(probe.getsockname()[0])
         except OSError:
             continue
+    return ""
+
+
+def card_address(cards: str = NETWORK_CARDS) -> str:
+    """The first address of the first network card, for a box whose network leads nowhere else; "" = it has none.
+
+    A bridge or a VLAN on top of a card counts; bridges of pods, tunnels and the like do not.
+    """
+    names = [name for _, name in sorted(socket.if_nameindex()) if _on_card(os.path.join(cards, name))]
+    return next((found for name in names if (found := _ipv4(name) or _ipv6(name))), "")
+
+
+def _on_card(path: str) -> bool:
+    try:
+        below = [entry for entry in os.listdir(path) if entry.startswith("lower_")]
+    except OSError:
+        return False
+    return os.path.exists(os.path.join(path, "device")) or any(_on_card(os.path.join(path, one)) for one in below)
+
+
+def _ipv4(name: str) -> str:
+    """netdevice(7): a struct ifreq goes in, with a sockaddr_in behind the name it comes back."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        try:
+            answer = fcntl.ioctl(asked, _SIOCGIFADDR, struct.pack("40s", name.encode()))
+        except OSError:
+            return ""
+    return socket.inet_ntoa(answer[20:24])
+
+
+def _ipv6(name: str) -> str:
+    """The first global one: address, index, prefix, scope, flags, name a line (proc(5))."""
+    with contextlib.suppress(OSError), open("/proc/net/if_inet6", encoding="ascii") as file:
+        for line in file:
+            address, _, _, scope, _, owner = line.split()
+            if owner == name and scope == "00":
+                return socket.inet_ntop(socket.AF_INET6, bytes.fromhex(address))
     return ""
 
 

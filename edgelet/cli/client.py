@@ -86,7 +86,7 @@ class Client:
         response = self._open("GET", path, query, accept, None)
         try:
             while line := response.readline():
-                yield json.loads(line)
+                yield _object(line, self.path)
         except (http.client.HTTPException, ConnectionError) as error:
             raise AgentDown(f"cannot go on watching: the agent at {self.path} went away") from error
 
@@ -103,13 +103,13 @@ class Client:
         return self._whole(self._open(method, path, query, accept, TIMEOUT_SECONDS))
 
     def _whole(self, response: http.client.HTTPResponse) -> Json:
+        return _object(self._read(response), self.path)
+
+    def _read(self, response: http.client.HTTPResponse) -> bytes:
         try:
-            found: Json = json.loads(response.read())
+            return response.read()
         except (OSError, http.client.HTTPException) as error:
             raise AgentDown(unreachable(self.path, error)) from error
-        except ValueError as error:
-            raise AgentDown(f"cannot understand the answer of {self.path}: it is no JSON; is it edgelet's?") from error
-        return found
 
     def _open(
         self,
@@ -130,7 +130,9 @@ class Client:
         except (OSError, http.client.HTTPException) as error:
             raise AgentDown(unreachable(self.path, error)) from error
         if response.status >= 400:
-            raise ApiFailure(status_of(response.read(), response.status))
+            raise ApiFailure(status_of(self._read(response), response.status))
+        if response.getheader("Server") != "edgelet":
+            raise AgentDown(f"cannot use what answers at {self.path}: it is not edgelet; name its socket with --socket")
         return response
 
 
@@ -176,11 +178,21 @@ def unreachable(path: str, error: Exception) -> str:
     return f"cannot reach the agent at {path}: {error}"
 
 
+def _object(data: bytes, path: str) -> Json:
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise AgentDown(f"cannot understand the answer of {path}: it is no JSON; is it edgelet's?") from error
+    if not isinstance(found, dict):
+        raise AgentDown(f"cannot understand the answer of {path}: it is no object; is it edgelet's?")
+    return found
+
+
 def status_of(body: bytes, code: int) -> Json:
     """The v1.Status in an answer, or one made of whatever else came."""
     try:
         found = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if isinstance(found, dict):
         return found

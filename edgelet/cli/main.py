@@ -64,12 +64,27 @@ def _guarded(module: ModuleType, args: argparse.Namespace) -> int:
         sys.stderr.close()
         return 0
     except OSError as error:  # the disk behind the output is full, a terminal is gone
+        what = "cannot run the agent" if args.command == "run" else "cannot write the output"
         with contextlib.suppress(OSError):
-            print(f"cannot write the output: {error.strerror or error}", file=sys.stderr)
+            print(f"{what}: {error if error.filename else error.strerror or error}", file=sys.stderr)
         _abandon_output()
         return 1
     except KeyboardInterrupt:
         return 130
+    except Exception as error:  # guard
+        print(_fault(args.command, error), file=sys.stderr)
+        return 2 if args.command == "status" else 1  # how the box is, is not known
+
+
+def _fault(command: str, error: Exception) -> str:
+    """What a person is told of a fault of ours, with what its report needs."""
+    import traceback
+
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{os.path.basename(place.filename)}:{place.lineno}"
+    return (
+        f"cannot go on with `edgelet {command}`, this is a fault in edgelet: {type(error).__name__}: {error} ({where})"
+    )
 
 
 def _abandon_output() -> None:

@@ -127,7 +127,7 @@ def _state(facts: Facts, seen: View, look: Look) -> ContainerState:
     if name in facts.waiting:
         return facts.waiting[name]
     known = facts.memory.of(name)
-    if look.end is not None and not _ran_before_only(facts, look):
+    if look.end is not None and not _ran_before_only(facts, look) and not _not_started(facts, look):
         return look.end
     if known.waiting is not None:
         return known.waiting
@@ -140,6 +140,13 @@ def _ran_before_only(facts: Facts, look: Look) -> bool:
     if look.instance is not None or look.end is None:
         return False
     return facts.observed is not None and not over(facts.pod, look)
+
+
+def _not_started(facts: Facts, look: Look) -> bool:
+    """Its newest instance could not be started, and another one will be: it waits, and says why (3.13.1)."""
+    known = facts.memory.of(look.container.name)
+    failed = known.start_error.container_id if known.start_error is not None and known.waiting is not None else ""
+    return look.instance is not None and failed == look.instance.id and not over(facts.pod, look)
 
 
 def _last(facts: Facts, look: Look, state: ContainerState) -> Terminated | None:

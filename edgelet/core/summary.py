@@ -50,7 +50,8 @@ def _container(facts: Facts, status: ContainerStatus) -> str:
 def _waiting(status: ContainerStatus, state: Waiting) -> str:
     if state.reason in _QUIET:
         return f"container {status.name} is being created" + (f": {state.message}" if state.message else "")
-    cause = f"; last end: {_end(status.last_state)}" if status.last_state else ""
+    last = status.last_state
+    cause = f"; last end: {_end(last)}" if last and last.message != state.message else ""
     return f"container {status.name}: {state.reason}: {state.message}{cause}"
 
 

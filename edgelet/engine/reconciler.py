@@ -100,6 +100,9 @@ class Reconciler:
             if not plan.actions:
                 return self._rest(local, plan)
             local = self._act(local, plan)
+            if _start_failed(local, plan):
+                # Told before the back-off that follows at once: 3.8 has a reason of its own for it.
+                local = self._publish(replace(self._look(local), waiting={}))
         return Stepped(local, self._c.clock.monotonic())
 
     # -- observe ----------------------------------------------------------------------------------
@@ -302,6 +305,12 @@ class Reconciler:
             self._c.memories.save(local.memory)
             local = replace(local, saved=local.memory)
         return Stepped(local, plan.wake_at)
+
+
+def _start_failed(local: Local, plan: Plan) -> bool:
+    starts = {a.container: a.target for a in plan.actions if a.verb is Verb.START_CONTAINER}
+    failed = ((local.memory.of(name).start_error, target) for name, target in starts.items())
+    return any(error is not None and error.container_id == target for error, target in failed)
 
 
 def _note(local: Local) -> str:

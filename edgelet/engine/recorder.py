@@ -165,9 +165,22 @@ def line(event: Event) -> bytes:
 def _parse(data: bytes) -> Event | None:
     try:
         fields: dict[str, Any] = json.loads(data)
-        return Event(**{**fields, "key": PodKey(*fields["key"]), "message": plain(fields["message"])})
-    except (ValueError, TypeError, KeyError):  # torn by a power cut, or of another version
+        event = Event(**{**fields, "key": PodKey(*fields["key"]), "message": plain(fields["message"])})
+    except (ValueError, TypeError, KeyError, RecursionError):  # torn by a power cut, or of another version
         return None
+    return event if _sound(event) else None
+
+
+def _sound(event: Event) -> bool:
+    """Whether every field is what it should be: what is damaged may still be JSON."""
+    texts = (event.name, *event.key, event.uid, event.field_path, event.kind, event.reason)
+    numbers = (event.count, event.version)
+    times = (event.first, event.last)
+    return (
+        all(isinstance(x, str) for x in texts)
+        and all(type(x) is int for x in numbers)
+        and all(type(x) in (int, float) for x in times)
+    )
 
 
 def _cut(message: str) -> str:

@@ -372,6 +372,17 @@ def test_files_are_written_with_their_modes_and_turned_all_at_once(layout: Layou
     assert stat.S_IMODE(os.stat(layout.pod_dir("uid-1")).st_mode) == 0o750
 
 
+def test_a_write_that_fails_leaves_nothing_however_often_it_is_tried(layout: Layout) -> None:
+    made = pod(LOOK)
+    place = written(layout, made, {"a": (b"1", 0o644)})
+    before = sorted(os.listdir(place))
+    for _ in range(3):
+        with pytest.raises(errors.VolumeError, match="cannot set up volume v"):
+            written(layout, made, {"a": (b"2", 0o644), "x" * 300: (b"3", 0o644)})
+    assert sorted(os.listdir(place)) == before
+    assert (place / "a").read_bytes() == b"1"
+
+
 def test_a_volume_without_files_is_an_empty_directory(layout: Layout) -> None:
     place = written(layout, pod(LOOK), {})
     assert [p.name for p in place.iterdir() if not p.name.startswith("..")] == []

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
 import select
+import socket
 import subprocess
 import sys
 import termios
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -502,6 +505,63 @@ def test_an_agent_that_stops_ends_a_stream_with_a_reason(tmp_path: Path, monkeyp
     for stream in (client.Client("/s").lines("/x"), client.Client("/s").chunks("/x")):
         with pytest.raises(client.AgentDown, match="the agent at /s went away"):
             list(stream)
+
+
+GOOD_HEAD = b"HTTP/1.1 200 OK\r\nServer: edgelet\r\n"
+GARBAGE = {
+    "nothing": b"",
+    "no HTTP": b"SSH-2.0-OpenSSH_9.2\r\n",
+    "another server": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+    "no JSON": GOOD_HEAD + b"Content-Length: 3\r\n\r\nabc",
+    "a list": GOOD_HEAD + b"Content-Length: 2\r\n\r\n[]",
+    "no fields": GOOD_HEAD + b"Content-Length: 2\r\n\r\n{}",
+    "too deep": GOOD_HEAD + b"Content-Length: 100000\r\n\r\n" + b"[" * 100_000,
+    "cut off": GOOD_HEAD + b"Content-Length: 99\r\n\r\n{}",
+    "no chunks": GOOD_HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}",
+    "an odd failure": b"HTTP/1.1 500 x\r\nContent-Length: 100000\r\n\r\n" + b"[" * 100_000,
+    "a failure that is cut off": b"HTTP/1.1 500 x\r\nContent-Length: 99\r\n\r\n[]",
+}
+ASKING = (
+    ("get", "pods"),
+    ("get", "pods", "-w"),
+    ("get", "pods", "web", "-o", "json"),
+    ("get", "sources"),
+    ("describe", "pod", "web"),
+    ("logs", "web"),
+    ("exec", "web", "--", "ls"),
+    ("top", "nodes"),
+    ("status",),
+    ("stop", "web"),
+    ("delete", "pod", "web"),
+)
+
+
+@pytest.mark.parametrize("answer", GARBAGE.values(), ids=GARBAGE)
+def test_whatever_answers_at_the_socket_a_person_reads_one_sentence(
+    tmp_path: Path, edgelet: Edgelet, answer: bytes
+) -> None:
+    path = str(tmp_path / "s")
+
+    def answering(listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):  # closed: the test is over
+            while True:
+                caller, _ = listener.accept()
+                with caller, contextlib.suppress(OSError):
+                    caller.recv(65536)
+                    caller.sendall(answer)
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        thread = threading.Thread(target=answering, args=(listener,), daemon=True)
+        thread.start()
+        for words in ASKING:
+            code, out, err = edgelet("--socket", path, *words)
+            assert code in ((2,) if words == ("status",) else (1, 126)), (words, out, err)
+            assert err.startswith(("cannot ", "Error from server")), (words, err)
+            assert "Traceback" not in err
+        listener.shutdown(socket.SHUT_RDWR)
+    thread.join(10)
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(rig: Rig) -> None:

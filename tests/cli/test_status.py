@@ -98,8 +98,9 @@ def answering(path: Path, answer: bytes) -> Iterator[str]:
     ("answer", "says"),
     [
         (b"", "no answer within"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "no answer within"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "it is no JSON"),
+        (b"HTTP/1.1 200 OK\r\nServer: edgelet\r\nContent-Length: 100\r\n\r\n{", "no answer within"),
+        (b"HTTP/1.1 200 OK\r\nServer: edgelet\r\nContent-Length: 5\r\n\r\nhello", "it is no JSON"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "it is not edgelet"),
         (b"nonsense\r\n\r\n", "cannot reach the agent"),
     ],
 )

@@ -177,6 +177,11 @@ def one(of: Facts, name: str = "app") -> ContainerStatus:
 
 
 END = Terminated(3, "Error", WALL - 100, WALL - 1, "", "app-0")
+REFUSED = Waiting("RunContainerError", "no such file")
+START_ERROR = Terminated(128, "StartError", 0.0, WALL - 101, "no such file", "app-0")
+NOT_STARTED = known(
+    last=START_ERROR, ended=True, waiting=REFUSED, start_error=StartError("app-0", REFUSED.message, NOW)
+)
 STATES = [
     ("nothing there", facts(pod(), None), Waiting("ContainerCreating"), None),
     ("runs", facts(pod(), sandbox(runs())), Running(WALL - 100), None),
@@ -236,6 +241,39 @@ STATES = [
         facts(pod(), sandbox(), memory({"app": ContainerMemory(base=1, last=END)})),
         Waiting("ContainerCreating"),
         END,
+    ),
+    (
+        "could not be started, to be tried again",
+        facts(pod(), sandbox(created()), memory({"app": NOT_STARTED})),
+        REFUSED,
+        START_ERROR,
+    ),
+    (
+        "could not be started, and waits",
+        facts(
+            pod(),
+            sandbox(created()),
+            memory({"app": NOT_STARTED}),
+            waiting=BACKING_OFF,
+        ),
+        BACKING_OFF["app"],
+        START_ERROR,
+    ),
+    (
+        "could not be started, and is not to be again",
+        facts(never(), sandbox(created()), memory({"app": NOT_STARTED})),
+        START_ERROR,
+        None,
+    ),
+    (
+        "an earlier one could not be started, this one has ended",
+        facts(
+            pod(),
+            sandbox(ended(count=1)),
+            memory({"app": replace(NOT_STARTED, restart_count=1, last=over(0, count=1).last)}),
+        ),
+        Terminated(0, "Completed", WALL - 100, WALL - 1, "", "app-1"),
+        None,
     ),
     ("before its inits", facts(INITS, sandbox(runs("init"))), Waiting("PodInitializing"), None),
     ("after its inits", facts(INITS, sandbox(ended("init"), ended("later"))), Waiting("ContainerCreating"), None),
@@ -495,6 +533,11 @@ LINES = [
         "crashing",
         facts(pod(), sandbox(ended(code=3)), memory({"app": known(last=END, ended=True)}), waiting=BACKING_OFF),
         "container app: CrashLoopBackOff: back-off 10s; last end: exit code 3 (Error)",
+    ),
+    (
+        "the reason is told once",
+        facts(pod(), sandbox(created()), memory({"app": NOT_STARTED})),
+        "container app: RunContainerError: no such file",
     ),
     (
         "failed",

@@ -181,7 +181,7 @@ def test_pain_140_a_command_that_is_not_there_is_told(agent: Agent) -> None:
     agent.start().write(pod("typo", container(command=["/bin/no-such-thing"])))
     agent.wait("the reason", lambda: "no-such-thing" in agent.summary("typo"))
     assert not agent.ready("typo")
-    reasons = ("RunContainerError", "CrashLoopBackOff")  # between two tries the failed start itself is shown
+    reasons = ("RunContainerError", "CrashLoopBackOff")
     agent.wait("a waiting reason", lambda: agent.waiting("typo") in reasons)
     assert "no-such-thing" in agent.events("typo", "Failed")[0]["message"]
 

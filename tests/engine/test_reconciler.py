@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -607,6 +608,11 @@ def test_a_command_that_does_not_exist(world: World) -> None:
     assert state.reason == "CrashLoopBackOff"
     assert last is not None
     assert (last.exit_code, last.reason) == (128, "StartError")
+    told = [w for w in world.statuses.waits if w.reason != "ContainerCreating"]
+    assert told[0].message == last.message
+    # Each try tells why it failed, also when the back-off follows at once.
+    reasons_in_turn = [reason for reason, _ in itertools.groupby(w.reason for w in told)]
+    assert reasons_in_turn == ["RunContainerError", "CrashLoopBackOff"] * 4
     assert len(world.runtime.pods()[0].containers) == 2
     failed = next(e for e in world.recorder.events if e.reason == "Failed")
     assert (failed.kind, failed.message[:7]) == ("Warning", "Error: ")

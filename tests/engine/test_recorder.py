@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edgelet.engine.journal import ChangeKind
 from edgelet.engine.recorder import BURST, MESSAGE_LIMIT, EventRing
+from edgelet.model.events import Event
 from edgelet.model.pod import PodKey
 from edgelet.ports import EventRef
 from tests.fakes import FakeClock
@@ -147,7 +151,19 @@ def test_a_later_line_about_the_same_event_wins() -> None:
 
 def test_garbage_is_no_event() -> None:
     r, _ = ring()
-    assert r.load(b'\x00\xff\n[]\n{}\n{"key": 5}\n"x"\nnull\n\n') == 0
+    assert r.load(b'\x00\xff\n[]\n{}\n{"key": 5}\n"x"\nnull\n\n' + b"[" * 100_000) == 0
+
+
+@pytest.mark.parametrize("field", [f.name for f in dataclasses.fields(Event)])
+@pytest.mark.parametrize("value", [None, [1], {"a": 1}, True, 1.5, "x", [1, 2]])
+def test_an_event_with_a_field_of_another_type_is_no_event_nor_a_fault(field: str, value: object) -> None:
+    before, clock = ring()
+    before.event(REF, "Warning", "BackOff", "a")
+    damaged = {**json.loads(before.dump()), field: value}
+    after = EventRing(clock, "edge1")
+    after.load(json.dumps(damaged).encode())
+    after.event(REF, "Warning", "BackOff", "b")
+    assert after.events()[-1].message == "b"
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), max_size=60), st.integers(1, 8))

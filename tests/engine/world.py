@@ -25,7 +25,7 @@ from edgelet.model.gate import Gate
 from edgelet.model.hooks import HookKind, HookState
 from edgelet.model.observed import Bind, ObservedContainer, ObservedPod
 from edgelet.model.pod import Container, Pod, PodKey
-from edgelet.model.status import PodStatus
+from edgelet.model.status import PodStatus, Waiting
 from tests import fakes
 
 KEY = PodKey("default", "web-node")
@@ -71,12 +71,17 @@ class FakeStatuses:
     def __init__(self) -> None:
         self.newest: dict[PodKey, PodStatus] = {}
         self.phases: list[str] = []
+        self.waits: list[Waiting] = []
+        """What containers waited for, in order."""
 
     def put(self, pod: Pod, status: PodStatus) -> None:
         """See engine.reconciler.Statuses."""
         self.newest[pod.key] = status
         if not self.phases or self.phases[-1] != status.phase:
             self.phases.append(status.phase)
+        for waits in [c.state for c in status.containers if isinstance(c.state, Waiting)]:
+            if self.waits[-1:] != [waits]:
+                self.waits.append(waits)
 
     def remove(self, key: PodKey) -> None:
         """See engine.reconciler.Statuses."""

@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 import ssl
+import stat
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -87,6 +88,7 @@ class ApiServer:
         self._failure: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._end: asyncio.Event | None = None
+        self._made = 0  # inode of the socket file that is ours
 
     def start(self) -> None:
         """Listen; requests are answered once this returns. Raises errors.StateError."""
@@ -119,14 +121,14 @@ class ApiServer:
                 raise
             self._fatal(f"the API server has ended: {error}")
 
-    async def _until_the_end(self, server: tornado.httpserver.HTTPServer, inode: int) -> None:
+    async def _until_the_end(self, server: tornado.httpserver.HTTPServer) -> None:
         """Until stopped; a socket file that somebody removed is made anew meanwhile."""
         if self._end is None:
             return
         while not self._end.is_set():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._end.wait(), LOOK_SECONDS)
-            if self._end.is_set() or _inode(self._path) == inode:
+            if self._end.is_set() or _inode(self._path) == self._made:
                 continue
             try:
                 _clear(self._path)
@@ -134,20 +136,20 @@ class ApiServer:
             except (OSError, errors.StateError) as error:
                 logger.warning("cannot make the API socket %s anew: %s", self._path, error)
                 continue
-            inode = _inode(self._path)
+            self._made = _inode(self._path)
             logger.warning("the API socket %s was gone; it has been made anew", self._path)
 
     async def _serve(self) -> None:
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
         listener = _bind(self._path, self._services.group)
-        inode = _inode(self._path)
+        self._made = _inode(self._path)
         hub = Hub(self._loop)
         ends = (self._services.store.subscribe(hub.pulse), self._services.events.subscribe(hub.pulse))
         server = _server(self._services, hub, doors.UnixDoor(self._services.group))
         server.add_socket(listener)
         tcp = _tcp_ports(self._services, hub)
         self._started.set()
-        await _first(self._until_the_end(server, inode), [asyncio.create_task(port.serve()) for port in tcp])
+        await _first(self._until_the_end(server), [asyncio.create_task(port.serve()) for port in tcp])
         server.stop()
         for port in tcp:
             port.stop()
@@ -157,7 +159,9 @@ class ApiServer:
         await _drain(server, hub)
         for port in tcp:
             await port.close()
-        _clear(self._path)
+        if _inode(self._path) == self._made:  # another agent's may be there by now
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)
 
 
 async def _first(end: Coroutine[Any, Any, None], serving: list[asyncio.Task[None]]) -> None:
@@ -319,23 +323,28 @@ def _log_request(handler: tornado.web.RequestHandler) -> None:
 
 
 def _clear(path: str) -> None:
-    """Remove a socket that nobody listens on. Raises errors.StateError when somebody does."""
-    probe = socket.socket(socket.AF_UNIX)
-    probe.settimeout(1.0)
+    """Remove a socket that nobody listens on. Raises errors.StateError when somebody does, or it is something else."""
     try:
-        probe.connect(path)
-    except (FileNotFoundError, ConnectionRefusedError):
-        pass  # nobody there: ours to take
-    except OSError as error:
-        raise errors.StateError(f"cannot listen on {path}: {error}") from error
-    else:
-        raise errors.StateError(f"cannot listen on {path}: another agent answers there; give another --socket")
-    finally:
-        probe.close()
-    try:
+        if not stat.S_ISSOCK(os.stat(path).st_mode):
+            raise errors.StateError(f"cannot listen on {path}: something is there that is no socket; move it away")
+        if _answered(path):
+            raise errors.StateError(f"cannot listen on {path}: another agent answers there; give another --socket")
         os.unlink(path)
     except FileNotFoundError:
         pass
+    except OSError as error:
+        raise errors.StateError(f"cannot listen on {path}: {error.strerror or error}") from error
+
+
+def _answered(path: str) -> bool:
+    """Whether somebody listens on that socket. Raises OSError."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+        return True
 
 
 def _bind(path: str, group: str) -> socket.socket:

@@ -19,14 +19,13 @@ def write_tree(path: str, files: Contents) -> None:
     if os.path.isdir(data) and _tree(old) == dict(files):
         return
     new = tempfile.mkdtemp(prefix="..", dir=path)
-    os.chmod(new, 0o755)
-    for name, (content, mode) in files.items():
-        place = os.path.join(new, name)
-        os.makedirs(os.path.dirname(place), exist_ok=True)
-        with open(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600), "wb") as file:
-            file.write(content)
-            os.fchmod(file.fileno(), mode)
-    _turn(os.path.basename(new), data)
+    try:
+        _fill(new, files)
+        _turn(os.path.basename(new), data)
+    except OSError:
+        # It is tried again and again: a full disk must not get fuller each time.
+        shutil.rmtree(new, ignore_errors=True)
+        raise
     tops = {name.split("/")[0] for name in files}
     for name in os.listdir(path):
         if not name.startswith("..") and name not in tops:
@@ -36,6 +35,16 @@ def write_tree(path: str, files: Contents) -> None:
             os.symlink(f"..data/{name}", os.path.join(path, name))
     if old != data:
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _fill(directory: str, files: Contents) -> None:
+    os.chmod(directory, 0o755)
+    for name, (content, mode) in files.items():
+        place = os.path.join(directory, name)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        with open(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(content)
+            os.fchmod(file.fileno(), mode)
 
 
 def _turn(target: str, link: str) -> None:

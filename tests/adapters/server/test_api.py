@@ -441,6 +441,28 @@ def test_a_second_agent_does_not_take_the_socket_of_a_living_one(rig: Rig) -> No
     assert rig.client.get("/api")
 
 
+@pytest.mark.parametrize("kind", ["file", "directory"])
+def test_what_is_no_socket_is_left_alone(rig: Rig, tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "precious"
+    path.mkdir() if kind == "directory" else path.write_text("mine")
+    with pytest.raises(errors.StateError, match="no socket; move it away"):
+        ApiServer(str(path), rig.services).start()
+    assert path.is_dir() if kind == "directory" else path.read_text() == "mine"
+
+
+def test_a_socket_that_another_agent_has_made_meanwhile_stays_when_this_one_ends(tmp_path: Path) -> None:
+    with serving(tmp_path) as first:
+        os.unlink(first.socket)
+        second = ApiServer(first.socket, first.services)
+        second.start()
+    try:
+        with socket.socket(socket.AF_UNIX) as plain:
+            plain.connect(first.socket)
+    finally:
+        second.stop()
+    assert not os.path.exists(first.socket)
+
+
 def test_the_socket_of_a_dead_agent_is_taken_over(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(tmp_path / "s.sock"))
