@@ -18,7 +18,8 @@ def timestamp(seconds: float) -> str | None:
     """metav1.Time: RFC 3339 in UTC, whole seconds; 0 = not known = null."""
     if seconds <= 0:
         return None
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    # a list of 50 pods has some 400 of them, and strftime takes three times as long
+    return datetime.fromtimestamp(int(seconds), UTC).isoformat()[:19] + "Z"
 
 
 def _involved(value: Event) -> Json:

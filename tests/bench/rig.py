@@ -221,13 +221,13 @@ class Rig:
         conditions = [c for p in self.pods() for c in p.get("status", {}).get("conditions", [])]
         return sum(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
-    def wait(self, true: Callable[[], bool], seconds: float = READY_SECONDS) -> None:
-        """Until `true`, looking 50 times a second. Raises TimeoutError."""
+    def wait(self, true: Callable[[], bool], seconds: float = READY_SECONDS, pause: float = 0.02) -> None:
+        """Until `true`, looking again after every `pause` seconds. Raises TimeoutError."""
         until = time.monotonic() + seconds
         while not true():
             if time.monotonic() > until:
                 raise TimeoutError(f"not reached within {seconds:.0f} s; the agent's log is {self.log.name}")
-            time.sleep(0.02)
+            time.sleep(pause)
 
     def containers(self) -> list[dict[str, Any]]:
         """Our containers as Podman lists them, running only."""

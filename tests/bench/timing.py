@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from .report import Row, median, spread
 from .rig import TELL, Rig, pod
 
+LOOK = 0.1
+"""Seconds between two looks at many pods: listing fifty of them fifty times a second would be most of the work."""
+
 
 def cold_start(rig: Rig, runs: int) -> float:
     """Median seconds of one cold Podman service: from nothing to its first answer."""
@@ -200,12 +203,13 @@ def many(rig: Rig, runs: int) -> Iterator[Row]:
 
 
 def _until_ready(rig: Rig, manifests: dict[str, str]) -> float:
+    """Seconds until all of them are Ready."""
     for name, text in manifests.items():
         (rig.home / "spool" / name).write_text(text)
     began = time.monotonic()
     for name in manifests:
         os.rename(rig.home / "spool" / name, rig.manifests / name)
-    rig.wait(lambda: rig.ready() == len(manifests), 120)
+    rig.wait(lambda: rig.ready() == len(manifests), 120, pause=LOOK)
     took = time.monotonic() - began
     rig.clear()
     return took
