@@ -25,12 +25,15 @@ from .model import labels
 
 IMAGE = "localhost/edgelet-demo:1"
 BUSYBOX = "/bin/busybox"
+GRACE = "2"
+"""Seconds that `make clean` leaves a container: those of the demo have nothing to save."""
 
 INTRODUCTION = """\
-edgelet runs the pods of {manifests} now; Ctrl-C stops the agent, not the pods. In another terminal:
+edgelet runs the pods of {manifests} now; Ctrl-C stops the agent, not the pods. What goes wrong is told here
+(EDGELET_LOG_LEVEL=info make run: all that happens). In another terminal:
   {command} get pods                 names, readiness, restarts
   {command} get events               what happened, in order
-  curl http://127.0.0.1:18080/       the pod "web" answers
+  busybox wget -qO- http://127.0.0.1:18080/    the pod "web" answers; a browser shows it too
   podman pod ps                      the same pods, as Podman sees them
 Kill one of them and look again:
   podman kill $(podman ps --quiet --filter label={label}={owner} | head -n 1)
@@ -97,7 +100,9 @@ def run(places: Places) -> int:
     print(
         INTRODUCTION.format(manifests="manifests/", command=client, label=labels.OWNER, owner=places.owner), flush=True
     )
-    status = _foreground([_program(), "run", *flags(places)])
+    # What was printed stays in sight: the agent's log would push it out within seconds.
+    quiet = [] if os.environ.get("EDGELET_LOG_LEVEL") else ["--log-level=warning"]
+    status = _foreground([_program(), "run", *flags(places), *quiet])
     print(FAREWELL, end="", flush=True)
     return status
 
@@ -207,9 +212,9 @@ def _remove_from_podman(places: Places) -> None:
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False).stdout
 
     if pods := podman("pod", "ps", "--quiet", "--filter", mine).split():
-        podman("pod", "rm", "--force", *pods)
+        podman("pod", "rm", "--force", "--time", GRACE, *pods)
     if containers := podman("ps", "--all", "--quiet", "--filter", mine).split():
-        podman("rm", "--force", *containers)
+        podman("rm", "--force", "--time", GRACE, *containers)
     # Refused, rightly, while another tree's demo uses it.
     podman("rmi", IMAGE)
 

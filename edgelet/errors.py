@@ -99,7 +99,11 @@ class PullFailed(RuntimeFailure):
 
 
 class Permanent(RuntimeFailure):
-    """The call can never work as it is: the spec or the command is wrong."""
+    """The call can never work as it is: the spec or the command is wrong. `said` = the runtime's own words."""
+
+    def __init__(self, message: str, said: str = "") -> None:
+        super().__init__(message)
+        self.said = said or message
 
 
 class VolumeError(EdgeletError):

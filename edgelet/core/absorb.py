@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..model.observed import ObservedContainer, ObservedPod
+from ..model.observed import ObservedContainer, ObservedPod, State
 from ..model.status import Terminated
 from . import backoff, restart, starting
 from .memory import ContainerMemory, PodMemory, RestartingAll
@@ -34,6 +34,23 @@ def absorb(memory: PodMemory, observed: ObservedPod | None, now: float) -> PodMe
             if changed is not memory.of(name):
                 memory = replace(memory, containers={**memory.containers, name: changed})
     return memory
+
+
+def removed(memory: PodMemory, observed: ObservedPod, container_id: str = "") -> PodMemory:
+    """Memory once an instance ("" = all) of `observed` is removed: one that was never started has not run.
+
+    Not after a reboot: what ran then is called created.
+    """
+    if observed.boot_id != memory.boot_id:
+        return memory
+    unused = {}
+    for name in {c.name for c in observed.containers}:
+        newest, known = observed.newest(name), memory.of(name)
+        if newest is None or newest.state is not State.CREATED or container_id not in ("", newest.id):
+            continue
+        if known.restart_count == newest.restart_count and not known.ended:
+            unused[name] = replace(known.renewed(), backoff=known.backoff)
+    return replace(memory, containers={**memory.containers, **unused}) if unused else memory
 
 
 def _without_sandbox(memory: PodMemory) -> PodMemory:

@@ -24,6 +24,7 @@ class Kind(enum.Enum):
     OTHER = "other"
     DAMAGED = "damaged image"
     TAKEN = "name taken"
+    REFUSED = "refused for what the pod asks"
 
 
 class PullState(enum.Enum):

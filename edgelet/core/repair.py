@@ -67,6 +67,8 @@ def troubled(before: Trouble | None, action: Action | None, error: Exception, no
 def _kind(error: Exception) -> Kind:
     if isinstance(error, errors.Damaged):
         return Kind.DAMAGED
+    if isinstance(error, errors.Permanent):
+        return Kind.REFUSED
     return Kind.TAKEN if isinstance(error, errors.Conflict) else Kind.OTHER
 
 
@@ -135,7 +137,7 @@ def _settle(pod: Pod | None, observed: ObservedPod | None, memory: PodMemory, tr
 def _renew_service(
     pod: Pod | None, observed: ObservedPod | None, memory: PodMemory, trouble: Trouble
 ) -> tuple[Action, ...]:
-    if trouble.kind is Kind.TAKEN:
+    if trouble.kind is Kind.TAKEN or (trouble.kind is Kind.REFUSED and trouble.verb not in ENDING):
         return ()
     return (Action(Verb.RENEW_SERVICE, f"{PATIENCE} times in a row it could not {_step(trouble)}"),)
 
@@ -154,6 +156,8 @@ def advice(trouble: Trouble) -> str:
         return "a pod or container of that name is there that edgelet did not make: rename or remove one of them"
     if trouble.verb in ENDING:
         return HUNG
+    if trouble.kind is Kind.REFUSED:
+        return "the pod asks for what Podman or its runtime refuses: change its manifest"
     return (
         "look for a full disk (df -h) and at what `podman info` says; `edgelet restart` tries everything again,"
         " a restart of the machine clears what Podman keeps in memory"

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from .. import errors, ports
-from ..core import backoff, deadline, nonroot, stopping, values
+from ..core import absorb, backoff, deadline, nonroot, stopping, values
 from ..core import memory as memories
 from ..core.memory import PodMemory, Pull, PullState, RestartingAll, StartError
 from ..model.actions import Action, Verb
@@ -114,6 +114,8 @@ class Executor:
 
     def _remove_pod(self, local: Local, action: Action) -> Local:
         self._t.runtime.remove_pod(action.target)
+        if local.observed is not None:
+            local = local.with_memory(absorb.removed(local.memory, local.observed))
         return self._saw(local, None)
 
     def _remove_data(self, local: Local, action: Action) -> Local:
@@ -149,7 +151,7 @@ class Executor:
             event = "FailedMount" if error.reason == "ContainerCreating" else "Failed"
             return self._not_made(local, container, error.reason, event, str(error))
         except errors.Permanent as error:
-            return self._not_made(local, container, "CreateContainerError", "Failed", f"Error: {error}")
+            return self._not_made(local, container, "CreateContainerError", "Failed", f"Error: {error.said}")
         if local.memory.of(container.name).pull is None:
             self._event(local, "Normal", "Pulled", puller.present(container.image), container.name)
         self._event(local, "Normal", "Created", "Container created", container.name)
@@ -196,12 +198,11 @@ class Executor:
         try:
             sandbox = self._t.runtime.start_container(local.observed, action.target)
         except errors.Permanent as error:
-            self._event(local, "Warning", "Failed", f"Error: {error}", action.container)
-            failed = StartError(action.target, str(error), self._t.clock.monotonic())
+            said = error.said.replace(action.target, action.container)  # the same words at each try, to be counted
+            self._event(local, "Warning", "Failed", f"Error: {said}", action.container)
+            failed = StartError(action.target, said, self._t.clock.monotonic())
             return local.with_memory(
-                local.memory.update(
-                    action.container, start_error=failed, waiting=Waiting("RunContainerError", str(error))
-                )
+                local.memory.update(action.container, start_error=failed, waiting=Waiting("RunContainerError", said))
             )
         self._event(local, "Normal", "Started", "Container started", action.container)
         return self._post_start(self._saw(local, sandbox), sandbox.by_id(action.target))
@@ -270,7 +271,11 @@ class Executor:
         self._t.runtime.remove_container(action.target)
         if local.observed is None:
             return local
-        return self._saw(local, local.observed.without_container(action.target))
+        left = local.observed.without_container(action.target)
+        return self._saw(
+            local.with_memory(absorb.removed(local.memory, local.observed, action.target)),
+            left,
+        )
 
     def _inspect_container(self, local: Local, action: Action) -> Local:
         if local.observed is None:

@@ -205,7 +205,7 @@ class Reconciler:
             self._c.memories.drop(uid)
 
     def _failed(self, local: Local, action: Action, error: errors.EdgeletError) -> Local:
-        if action.verb is Verb.CREATE_POD:
+        if action.verb in (Verb.CREATE_POD, Verb.START_POD):
             reason = "FailedMount" if isinstance(error, errors.VolumeError) else "FailedCreatePodSandBox"
             prefix = "" if isinstance(error, errors.VolumeError) else "Failed to create pod sandbox: "
             self._event_once(local, reason, f"{prefix}{error}", error)

@@ -57,7 +57,8 @@ class Action:
     rung: int = 0
 
     def __str__(self) -> str:
-        what = " ".join(x for x in (self.container, self.target[:12]) if x)
+        target = self.target if self.verb in (Verb.PULL_IMAGE, Verb.RENEW_IMAGE) else self.target[:12]
+        what = " ".join(x for x in (self.container, target) if x)
         return f"{self.verb.value} {what}: {self.reason}" if what else f"{self.verb.value}: {self.reason}"
 
 

@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 import pytest
 
 from edgelet.core import memory as memories
-from edgelet.core.absorb import absorb
+from edgelet.core.absorb import absorb, removed
 from edgelet.core.backoff import Backoff
 from edgelet.core.memory import (
     ContainerMemory,
@@ -148,6 +148,39 @@ def test_an_adopted_pod_tells_its_last_end() -> None:
     adopted = look(ended(code=3), runs(count=1), of=None)
     assert adopted.last is not None
     assert (adopted.last.exit_code, adopted.ended) == (3, False)
+
+
+UNUSED = ContainerMemory(base=3, last=None)
+
+
+@pytest.mark.parametrize("container_id", ["app-2", ""])
+def test_an_instance_that_was_removed_before_it_was_started_has_not_run(container_id: str) -> None:
+    before = memory({"app": known(2, backoff=Backoff(20.0, NOW))})
+    after = removed(before, sandbox(created(count=2)), container_id)
+    assert after.of("app") == replace(UNUSED, backoff=Backoff(20.0, NOW))
+    assert after.of("app").next_count == 3
+
+
+@pytest.mark.parametrize(
+    ("seen", "of", "container_id"),
+    [
+        (created(count=2), known(2), "app-1"),
+        (runs(count=2), known(2), "app-2"),
+        (ended(count=2), known(2, ended=True), "app-2"),
+        (created(count=2), known(2, ended=True), "app-2"),
+        (created(count=1), known(2), "app-1"),
+    ],
+)
+def test_what_has_run_or_is_not_removed_is_remembered(
+    seen: ObservedContainer, of: ContainerMemory, container_id: str
+) -> None:
+    before = memory({"app": of})
+    assert removed(before, sandbox(seen), container_id) is before
+
+
+def test_after_a_reboot_what_is_called_created_has_run() -> None:
+    before = memory({"app": known()})
+    assert removed(before, sandbox(created(), boot_id="boot-0")) is before
 
 
 def test_a_container_that_vanished_while_it_ran_leaves_an_unknown_end() -> None:

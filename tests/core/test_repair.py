@@ -110,11 +110,33 @@ def test_an_image_that_may_not_be_pulled_is_kept() -> None:
     assert Verb.RENEW_IMAGE not in [a.verb for a in repair.rung(pod(), sandbox(created()), other)]
 
 
+@pytest.mark.parametrize(
+    ("verb", "observed", "verbs"),
+    [
+        (Verb.CREATE_POD, None, [Verb.REPORT]),
+        (Verb.START_POD, sandbox(), [Verb.REMOVE_POD, Verb.REPORT]),
+        (Verb.KILL_CONTAINER, sandbox(runs()), [Verb.SETTLE_CONTAINER, Verb.RENEW_SERVICE, Verb.REPORT]),
+    ],
+)
+def test_podman_is_not_restarted_for_what_one_pod_asks_of_it(
+    verb: Verb, observed: ObservedPod | None, verbs: list[Verb]
+) -> None:
+    trouble, taken, climb = replace(FAILED, verb=verb, kind=Kind.REFUSED), [], Climb(verb, 0)
+    while actions := repair.rung(pod(), observed, memory({"app": known()}, trouble=trouble, climb=climb)):
+        taken.append(actions[0].verb)
+        climb = Climb(verb, actions[0].rung)
+        if taken[-1] is Verb.REPORT:
+            break
+    assert taken == verbs
+
+
 ADVICE = [
     (replace(FAILED, verb=Verb.CREATE_POD, kind=Kind.TAKEN), "rename or remove one of them"),
     (replace(FAILED, verb=Verb.REMOVE_POD), "processes in state D"),
     (replace(FAILED, verb=Verb.KILL_CONTAINER), "processes in state D"),
     (replace(FAILED, verb=Verb.CREATE_POD), "a full disk"),
+    (replace(FAILED, verb=Verb.START_POD, kind=Kind.REFUSED), "change its manifest"),
+    (replace(FAILED, verb=Verb.KILL_CONTAINER, kind=Kind.REFUSED), "processes in state D"),
 ]
 
 
@@ -202,7 +224,7 @@ def test_a_rung_that_failed_leaves_the_step_it_was_for_ready_for_the_next() -> N
         (errors.Damaged("x"), Kind.DAMAGED),
         (errors.Conflict("x"), Kind.TAKEN),
         (errors.TimedOut("x"), Kind.OTHER),
-        (errors.Permanent("x"), Kind.OTHER),
+        (errors.Permanent("x"), Kind.REFUSED),
     ],
 )
 def test_the_kind_of_a_failure(error: errors.RuntimeFailure, kind: Kind) -> None:

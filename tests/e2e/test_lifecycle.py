@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 
 from tests.e2e.agent import Agent, alive, at_most
 from tests.e2e.manifests import SERVE, container, mount, pod
+from tests.support.podman_env import IMAGE
 
 STUBBORN = ["sh", "-c", "trap '' TERM; echo up; while :; do sleep 1; done"]
 """Ignores SIGTERM."""
@@ -184,6 +186,33 @@ def test_pain_140_a_command_that_is_not_there_is_told(agent: Agent) -> None:
     reasons = ("RunContainerError", "CrashLoopBackOff")
     agent.wait("a waiting reason", lambda: agent.waiting("typo") in reasons)
     assert "no-such-thing" in agent.events("typo", "Failed")[0]["message"]
+
+
+def refused(agent: Agent, name: str) -> bool:
+    """Whether Podman would not make its container."""
+    return agent.waiting(name) == "CreateContainerError"
+
+
+def test_pain_140_what_a_pod_asks_in_vain_is_its_own_fault_and_podman_is_left_in_peace(agent: Agent) -> None:
+    agent.start()
+    agent.write(pod("none", {"name": "app", "image": IMAGE}))  # neither the pod nor the image has a command
+    agent.write(pod("cap", container(securityContext={"capabilities": {"add": ["NO_SUCH"]}})))
+    agent.write(pod("memory", container(resources={"limits": {"memory": "4Ki"}})))
+    value = {"name": "net.ipv4.ip_local_port_range", "value": "nonsense"}
+    agent.write(pod("sysctl", securityContext={"sysctls": [value]}))
+    for name in ("none", "cap"):
+        agent.wait(f"{name} to be refused", partial(refused, agent, name))
+    agent.wait("a back-off", lambda: agent.waiting("memory") in ("RunContainerError", "CrashLoopBackOff"))
+    agent.wait("the end of a start", lambda: agent.container("memory").get("lastState"))
+    last = agent.container("memory")["lastState"]["terminated"]
+    assert (last["exitCode"], last["reason"]) == (128, "StartError")
+    assert "memory limit" in last["message"]
+    assert "cannot" not in last["message"]  # the runtime's own words, as in a cluster
+    agent.wait("advice", lambda: agent.events("sysctl", "RepairFailed"), seconds=60)
+    assert "change its manifest" in agent.events("sysctl", "RepairFailed")[0]["message"]
+    assert "ip_local_port_range" in agent.events("sysctl", "FailedCreatePodSandBox")[0]["message"]
+    assert not [e for e in agent.events() if "restart the Podman service" in e["message"]]
+    assert not [e for name in ("none", "cap", "memory") for e in agent.events(name, "Repairing")]
 
 
 def test_pain_140_a_host_port_that_is_taken_is_told_and_tried_again(agent: Agent) -> None:

@@ -987,6 +987,8 @@ def test_pain_61_a_container_that_cannot_be_started_is_made_anew_and_then_its_sa
     assert world.runtime.running() == ["app"]
     assert world.status.phase == "Running"
     assert world.local.memory.climb is None
+    assert count(world) == 2
+    assert world.status.containers[0].last_state is None  # those that were never started are no ends
 
 
 def test_pain_46_a_start_that_nothing_helps_is_reported_once_and_goes_on_being_tried(world: World) -> None:

@@ -3,7 +3,7 @@
 Uses the podman package's `APIClient`.  Every call opens its own connection on the unix socket and
 closes it (0.1 ms): an idle connection would either keep an on-demand service alive or be reset
 under a call when that service idles out.  Every call has a deadline and every body is read to its
-end.  Which error type a failure becomes is decided here, from status and text, and nowhere else.
+end.  Which error type a failure becomes is decided in `refusals`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import contextlib
 import importlib.util
 import json
 import logging
-import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from ... import errors
+from . import refusals
 
 log = logging.getLogger(__name__)
 
@@ -112,11 +112,11 @@ class Api:
 
         Raises Temporary when nothing comes for `silence` seconds or the whole takes longer than `deadline` seconds.
         """
-        with self._told(), self._client() as client, translated(f"POST {path}"):
+        with self._told(), self._client() as client, translated(refusals.deed("POST", path)):
             response = client.post(path, params=params, data="", timeout=silence, headers=_CLOSE, stream=True)
             try:
-                _raise_for(response, f"POST {path}")
-                yield from _lines(response, f"POST {path}", deadline)
+                _raise_for(response, refusals.deed("POST", path))
+                yield from _lines(response, refusals.deed("POST", path), deadline)
             finally:
                 response.close()
 
@@ -134,7 +134,7 @@ class Api:
     def _try(
         self, method: str, path: str, params: Mapping[str, str] | None, body: Mapping[str, Any] | None, timeout: float
     ) -> Any:
-        what = f"{method} {path}"
+        what = refusals.deed(method, path)
         data = None if body is None else json.dumps(body, separators=(",", ":"))
         headers = _CLOSE if body is None else {**_CLOSE, "Content-Type": "application/json"}
         with self._told(), self._client() as client, translated(what):
@@ -174,7 +174,7 @@ class Api:
 def _something(answer: Any, path: str) -> Any:
     """An answer whose body was lost is none."""
     if answer is None:
-        raise errors.Temporary(f"cannot GET {path}: Podman's answer is empty")
+        raise errors.Temporary(f"cannot {refusals.deed('GET', path)}: Podman's answer is empty")
     return answer
 
 
@@ -278,7 +278,7 @@ def _raise_for(response: Any, what: str) -> None:
     """Raise our error for a bad answer; 304 (nothing to do) counts as good."""
     if response.status_code >= 400:
         cause, message = _reason(response.content.decode(errors="replace"))
-        raise failure(response.status_code, cause, message, what)
+        raise refusals.failure(response.status_code, cause, message, what)
 
 
 def _reason(text: str) -> tuple[str, str]:
@@ -287,54 +287,3 @@ def _reason(text: str) -> tuple[str, str]:
         return str(body.get("cause", "")), str(body.get("message", text))
     except (ValueError, AttributeError):
         return "", text.strip()
-
-
-# Podman 4.3 answers 500 to nearly everything; the sentinel errors of its sources are in `cause`.
-_BY_TEXT: tuple[tuple[str, Callable[[str], errors.RuntimeFailure]], ...] = (
-    ("address already in use", errors.Temporary),  # a host port, not a name
-    ("already in use", errors.Conflict),
-    ("already exists", errors.Conflict),
-    ("image not known", errors.ImageMissing),
-    ("no such image", errors.ImageMissing),
-    ("no such container", errors.NotFound),
-    ("no such pod", errors.NotFound),
-    ("container has already been removed", errors.NotFound),
-    ("pod has already been removed", errors.NotFound),
-    ("database is locked", errors.Temporary),
-    ("command that was not found", errors.Permanent),
-    ("executable file not found", errors.Permanent),
-    ("is a directory: oci runtime error", errors.Permanent),  # Podman 5, of a command
-    ("oci permission denied", errors.Permanent),
-    ("oci runtime permission denied", errors.Permanent),
-    ("invalid argument", errors.Permanent),
-    ("not a directory", errors.Permanent),
-    ("unable to find user", errors.Permanent),
-    ("unable to find group", errors.Permanent),
-    ("invalid container spec", errors.Permanent),
-)
-
-
-_DAMAGED = re.compile(
-    r"layer not known"
-    r"|(creating overlay mount|creating read-write layer|\bstat \S*/overlay/)[^\n]*no such file or directory"
-)
-"""What Podman 4.3 says when directories of an image's layers are gone, or their record is."""
-
-
-def failure(status: int, cause: str, message: str, what: str) -> errors.RuntimeFailure:
-    """The error for an HTTP status of 400 or more; `cause` and `message` as Podman's JSON body has them."""
-    text = f"{cause}\n{message}".lower()
-    said = message if cause in message else f"{message}: {cause}"
-    sentence = f"cannot {what}: {said or f'HTTP status {status}'}"
-    if _DAMAGED.search(text):
-        return errors.Damaged(sentence)
-    for mark, kind in _BY_TEXT:
-        if mark in text:
-            return kind(sentence)
-    if status == 404:
-        return errors.NotFound(sentence)
-    if status == 409:
-        return errors.Conflict(sentence)
-    if status < 500:
-        return errors.Permanent(sentence)
-    return errors.Temporary(sentence)

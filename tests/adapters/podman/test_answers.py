@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgelet import errors
-from edgelet.adapters.podman import api, conf, host, images, seen
+from edgelet.adapters.podman import conf, host, images, refusals, seen
 from edgelet.adapters.podman.times import Times
 from edgelet.model import labels
 from edgelet.model.observed import ObservedContainer, State
@@ -136,14 +136,67 @@ def test_a_second_run_of_the_same_container_has_its_own_times() -> None:
         (500, "database is locked", "x", errors.Temporary),
         (500, "address already in use", "rootlessport listen tcp: bind: address already in use", errors.Temporary),
         (500, "something else", "x", errors.Temporary),
+        (500, "no command or entrypoint provided, and no CMD or ENTRYPOINT from image", "x", errors.Permanent),
+        (500, "unknown capability", '"CAP_X": unknown capability', errors.Permanent),
         (400, "bad", "decoding json", errors.Permanent),
         (404, "", "", errors.NotFound),
     ],
 )
 def test_failures_have_a_type(status: int, cause: str, message: str, expected: type[errors.RuntimeFailure]) -> None:
-    made = api.failure(status, cause, message, "POST containers/create")
+    made = refusals.failure(status, cause, message, "create a container")
     assert type(made) is expected
-    assert str(made).startswith("cannot POST containers/create: ")
+    assert str(made).startswith("cannot create a container: ")
+
+
+REFUSED = "runc: runc create failed: unable to start container process: error during container init: "
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("unable to set memory limit to 4096 (current usage: 2764800)", errors.Permanent),
+        ('error mounting "/x" to rootfs at "/proc/x": it is inside /proc', errors.Permanent),
+        ("write /proc/sys/net/ipv4/ip_local_port_range: invalid argument", errors.Permanent),
+        ("mkdir /x: no space left on device", errors.Temporary),
+        ("fork/exec /proc/self/exe: resource temporarily unavailable", errors.Temporary),
+        ("error joining namespace /run/netns/netns-1: no such file or directory", errors.Temporary),
+        ("lstat /proc/4711/ns/net: no such file or directory", errors.Temporary),
+    ],
+)
+def test_a_runtime_that_fails_a_start_refuses_the_container_unless_the_machine_fails(
+    said: str, expected: type[errors.RuntimeFailure]
+) -> None:
+    made = refusals.failure(
+        500, "OCI runtime error", f"{REFUSED}{said}: OCI runtime error", f"start container {'0' * 12}"
+    )
+    assert type(made) is expected
+    if isinstance(made, errors.Permanent):
+        assert made.said == f"{REFUSED}{said}: OCI runtime error"
+
+
+def test_what_a_runtime_says_of_anything_but_a_start_blames_nobody() -> None:
+    assert (
+        type(refusals.failure(500, "OCI runtime error", "x: OCI runtime error", "signal container 1"))
+        is errors.Temporary
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "words"),
+    [
+        ("POST", "containers/create", "create a container"),
+        ("POST", "pods/create", "create a pod"),
+        ("POST", f"containers/{'ab' * 32}/start", "start container abababababab"),
+        ("POST", f"containers/{'ab' * 32}/kill", "signal container abababababab"),
+        ("POST", "images/pull", "pull an image"),
+        ("GET", "containers/json", "list containers"),
+        ("GET", "images/localhost%2Fx%3A1/json", "look at image localhost/x:1"),
+        ("DELETE", f"pods/{'ab' * 32}", "remove pod abababababab"),
+        ("GET", "info", "GET info"),
+    ],
+)
+def test_calls_are_told_in_words(method: str, path: str, words: str) -> None:
+    assert refusals.deed(method, path) == words
 
 
 @pytest.mark.parametrize(
