@@ -21,6 +21,8 @@ DEFAULT_ROOT = "/var/lib/edgelet"
 DEFAULT_PODMAN_SOCKET = "/run/podman/podman.sock"
 
 _MIB = 2**20
+SHOWN = 200
+"""Characters of a value that a message about it shows."""
 
 
 SHARED_NETWORK = "podman"
@@ -301,13 +303,25 @@ def _take(merged: dict[str, object], option: Option, value: object, where: str, 
     try:
         parsed = None if value is None else option.parse(value)
     except ValueError as error:
-        shown = "" if option.field == "static_pod_url_header" else f' "{value}"'
+        shown = "" if option.field == "static_pod_url_header" else f' "{_short(value, option.repeat)}"'
         mistakes.append(f"{where}{shown} is not valid: {error}")
         return
     if parsed is None:
         merged.pop(option.field, None)
     else:
         merged[option.field] = parsed
+
+
+def _short(value: object, several: bool) -> str:
+    """A value as it was written, or the beginning of it; aliases can make a few lines of YAML endless."""
+    if isinstance(value, Mapping):
+        return "a map"
+    if isinstance(value, list):
+        if not all(isinstance(v, str) for v in value):
+            return "a list"
+        value = ", ".join(value) if several else value
+    text = str(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
 def _complete(settings: Settings, given: Mapping[str, object]) -> Settings:
@@ -331,7 +345,7 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     if settings.shutdown_grace_period_critical_pods > settings.shutdown_grace_period:
         yield "shutdownGracePeriodCriticalPods is a part of shutdownGracePeriod: it cannot be longer"
     manifests, root = settings.static_pod_path, settings.root_dir
-    if manifests and (manifests == root or manifests.startswith(root + os.sep + "pods" + os.sep)):
+    if manifests and (manifests == root or f"{manifests}/".startswith(f"{root}/pods/")):
         yield f"the manifests in {manifests} cannot be in the agent's own root directory {root}: move one of them"
 
 

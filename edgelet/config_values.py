@@ -26,6 +26,8 @@ _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 _SYSCTL = re.compile(r"kernel\.sem|(kernel\.(shm|msg)|fs\.mqueue\.|net\.)[-_.a-z0-9]*\*?")
+LONGEST = 365 * 24 * 3600
+"""Seconds of the longest duration: a year."""
 SOCKET_PATH_MAX = 107
 """Bytes that fit in sockaddr_un.sun_path with its closing zero (unix(7))."""
 
@@ -53,14 +55,21 @@ def duration(minimum: float) -> Parser:
             return None
         if seconds < minimum:
             raise ValueError(f"it is too short: {minimum:g}s or more")
-        return seconds
+        return _bounded(seconds)
 
     return parse
 
 
 def grace(value: object) -> float:
     """A Go duration where zero means zero: do not wait."""
-    return go_duration(_scalar(value))
+    return _bounded(go_duration(_scalar(value)))
+
+
+def _bounded(seconds: float) -> float:
+    """What a clock can wait for: "never" has no duration."""
+    if seconds > LONGEST:
+        raise ValueError(f"it is too long: {LONGEST // 3600}h or less")
+    return seconds
 
 
 def count(minimum: int, maximum: int) -> Parser:
@@ -174,7 +183,9 @@ EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 def taints(value: object) -> tuple[tuple[str, str, str], ...]:
     """Taints: a list of {key, value, effect} in the file, "key=value:effect,..." elsewhere; "" = none (kubelet)."""
     if isinstance(value, list):
-        found = [tuple(_scalar((t or {}).get(k) or "") for k in ("key", "value", "effect")) for t in value]
+        if not all(isinstance(t, Mapping) for t in value):
+            raise ValueError("write taints as a list of {key, value, effect}")
+        found = [tuple(_scalar(t.get(k) or "") for k in ("key", "value", "effect")) for t in value]
     else:
         parts = [part.strip() for part in _scalar(value).split(",") if part.strip()]
         found = []

@@ -229,6 +229,49 @@ def test_a_named_configuration_file_has_to_be_there_and_the_default_one_has_not(
     assert "cannot read configuration file /nowhere" in mistakes(environ={"EDGELET_CONFIG": "/nowhere"})
 
 
+KEYS = [option.key for option in config.OPTIONS]
+ODD = [
+    "5",
+    "[1, 2]",
+    "[[]]",
+    "[{a: b}]",
+    "{a: {b: c}}",
+    "{a: [b]}",
+    "true",
+    "2024-01-01",
+    "1e999",
+    "-1",
+    "'x y'",
+    "[null]",
+]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_value_of_any_type_is_taken_or_is_a_mistake_that_names_its_line(key: str) -> None:
+    for value in ODD:
+        try:
+            load(file=f"{key}: {value}\n")
+        except errors.ConfigError as error:
+            together = "shutdownGracePeriodCriticalPods is a part" in str(error) or "needs --kubeconfig" in str(error)
+            assert together or str(error).startswith(f"{config.DEFAULT_CONFIG}:1: {key} "), (value, str(error))
+
+
+def test_a_message_about_an_endless_value_is_short() -> None:
+    rows = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
+    rows += [f"{new}: &{new} [{', '.join([f'*{old}'] * 10)}]" for old, new in zip("abcdefg", "bcdefgh", strict=True)]
+    said = mistakes(file="\n".join([*rows, "port: *h", f"address: {'x' * 5000}"]))
+    assert 'port "a list" is not valid' in said
+    assert len(said) < 2000
+
+
+@pytest.mark.parametrize(
+    "flag", ["--file-check-frequency", "--container-log-monitor-interval", "--shutdown-grace-period"]
+)
+def test_a_duration_for_ever_is_a_mistake(flag: str) -> None:
+    assert "it is too long: 8760h or less" in mistakes(f"{flag}=9999999h")
+    load(f"{flag}=8760h")
+
+
 @pytest.mark.parametrize("file", ["", "# nothing set\n", "{}\n", "---\n"])
 def test_an_empty_configuration_file_sets_nothing(file: str) -> None:
     assert dataclasses.asdict(load(file=file)) == DEFAULTS | {"config_file": config.DEFAULT_CONFIG}

@@ -171,7 +171,7 @@ def build(settings: config.Settings) -> Agent:
 def _base(settings: config.Settings) -> Base:
     clock = machine.SystemClock()
     layout = Layout(settings.root_dir, settings.run_dir, settings.pod_logs_dir)
-    durable.make_directory(settings.run_dir, 0o755)
+    _directory(settings.run_dir)
     node = node_name.pin(settings.root_dir, settings.node_name, socket.gethostname())
     host = podman.read()
     boot_id = os.environ.get(BOOT_ID_VARIABLE) or host.boot_id
@@ -204,6 +204,12 @@ def _base(settings: config.Settings) -> Base:
         event_file=EventFile(os.path.join(settings.root_dir, "events.jsonl"), events),
         store=StatusStore(clock),
     )
+
+
+def _directory(path: str) -> None:
+    durable.make_directory(path, 0o755)
+    if not os.path.isdir(path):
+        raise errors.StateError(f"cannot use {path} as the run directory: it is no directory; give another --run-dir")
 
 
 def _warner(events: EventRing) -> Callable[[Pod, str], None]:

@@ -27,6 +27,8 @@ MASK = WHOLE | GONE | SELF | OTHER | InotifyConstants.IN_ONLYDIR
 
 HEADER = struct.Struct("iIII")
 BUFFER = 64 * 1024
+LONGEST_WAIT = 3600.0
+"""Seconds that `take` waits at the most: the kernel takes no wait of a month."""
 SWAP_LINK = "..data"
 """The link that is renamed when a mounted ConfigMap changes: all files change with it."""
 
@@ -118,7 +120,7 @@ class Ear:
 
     def take(self, timeout: float) -> Hints | None:
         """Wait for hints, at most `timeout` seconds; empty hints = time is up; None = stopped."""
-        ready = dict(self._poll.poll(max(timeout, 0.0) * 1000.0))
+        ready = dict(self._poll.poll(min(max(timeout, 0.0), LONGEST_WAIT) * 1000.0))
         if self._stop in ready:
             return None
         hints = Hints()

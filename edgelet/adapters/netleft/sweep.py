@@ -16,6 +16,9 @@ from . import leases, rules, spaces
 
 log = logging.getLogger(__name__)
 
+RETRY = 60.0
+"""Seconds until Podman is asked again after it did not answer: asking may itself be what makes it die."""
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -51,13 +54,19 @@ class Sweeper:
         self._thread.join(10)
 
     def _run(self) -> None:
+        told = ""
         while self._wait():
             self._suspected.clear()
             try:
                 while self._sweep() and not self._stop.wait(leftovers.PATIENCE):
                     pass
+                told = ""
             except EdgeletError as error:
-                log.warning("cannot look for what is left of pods' networks: %s", error)
+                if str(error) != told:
+                    log.warning("cannot look for what is left of pods' networks: %s", error)
+                told = str(error)
+                self._suspected.set()
+                self._stop.wait(RETRY)
             except Exception:  # guard
                 log.exception("looking for what is left of pods' networks has failed; this is a fault in edgelet")
                 return

@@ -233,15 +233,16 @@ class Service:
         return False
 
     def _start(self) -> None:
-        os.makedirs(self._run_dir, mode=0o700, exist_ok=True)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._own_socket)
         net = max(30, int(self._idle * 4))
         words = self.command_line("system", "service", "--time", str(net), f"unix://{self._own_socket}")
         try:
+            os.makedirs(self._run_dir, mode=0o700, exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._own_socket)
             self._child = self._spawn(words)
         except OSError as error:
-            self._fail(f"cannot start the Podman service: {error}; is Podman installed?", error)
+            hint = "; is Podman installed?" if error.filename == self._command[0] else ""
+            self._fail(f"cannot start the Podman service: {error}{hint}", error)
         self._state.starts += 1
         self._await_socket()
         threading.Thread(target=self._reap_when_idle, args=(self._child,), name="podman-idle", daemon=True).start()

@@ -1,0 +1,53 @@
+"""A Podman that cannot be asked is asked again after a while only."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+
+import pytest
+
+from edgelet import errors
+from edgelet.adapters.netleft import Facts, Sweeper, sweep
+
+
+def test_a_podman_that_dies_of_being_asked_is_not_asked_without_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: list[float] = []
+    enough = threading.Event()
+
+    def look() -> Facts:
+        asked.append(time.monotonic())
+        sweeper.suspect()  # as the service does when it has died
+        if len(asked) == 4:
+            enough.set()
+        raise errors.Unreachable("cannot start the Podman service: it is broken")
+
+    sweeper = Sweeper(look, lambda _: None)
+    monkeypatch.setattr(sweep, "RETRY", 0.05)
+    monkeypatch.setattr(sweeper, "_look", look)
+    sweeper.start()
+    sweeper.suspect()
+    assert enough.wait(30)
+    sweeper.stop()
+    assert min(later - earlier for earlier, later in itertools.pairwise(asked)) >= 0.05
+    assert caplog.text.count("it is broken") == 1
+
+
+def test_the_end_does_not_wait_for_the_next_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = threading.Event()
+
+    def look() -> Facts:
+        failed.set()
+        raise errors.Unreachable("cannot reach Podman")
+
+    sweeper = Sweeper(look, lambda _: None)
+    monkeypatch.setattr(sweeper, "_look", look)
+    sweeper.start()
+    sweeper.suspect()
+    assert failed.wait(30)
+    began = time.monotonic()
+    sweeper.stop()
+    assert time.monotonic() - began < 9
