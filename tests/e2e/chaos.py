@@ -23,6 +23,8 @@ from tests.support import net_left
 
 SETTLE = 480.0
 """Seconds until all is as it should be: several failures in a row are answered with growing patience."""
+DYING = 10.0
+"""Seconds that a killed process may take to be gone."""
 LEFT = 480.0
 """Seconds until what a killed Podman left is gone, at the end of all."""
 
@@ -154,7 +156,7 @@ class Chaos:
                 self._touch(name)
                 self._note(f"{what} of {name} killed")
                 self.rough = True
-                os.kill(pid, signal.SIGKILL)
+                _kill(pid)
                 return {name}
         return set()
 
@@ -306,3 +308,11 @@ class Chaos:
         below = Path("/proc/self/mountinfo").read_text().splitlines()
         mounts = [line.split()[4] for line in below if f" {storage.root}/" in line and "/merged" in line]
         return [*agent.leftovers(), *net_left.found(), *inside, *logs, *data, *(f"mount {m}" for m in mounts)]
+
+
+def _kill(pid: int) -> None:
+    """SIGKILL, and dead: on a busy box it takes a while, in which a round could end as if nothing had happened."""
+    os.kill(pid, signal.SIGKILL)
+    end = time.monotonic() + DYING
+    while alive(pid) and time.monotonic() < end:
+        time.sleep(0.002)
