@@ -81,7 +81,7 @@ def _chaos(given: argparse.Namespace, agent: Agent) -> Chaos:
         agent.write(plain("plain", 0), name="plain")
         made.settle()
         return made
-    return Faults.begin(agent, random.Random(given.seed))
+    return Faults.begin(agent, random.Random(given.seed), min(given.seconds, PART))
 
 
 def main(words: list[str]) -> int:
