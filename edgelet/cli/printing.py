@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from ..model.plain import one_line
+
 Json = dict[str, Any]
 
 MINIMUM = 6
@@ -20,7 +22,8 @@ class Columns:
         self._widths: list[int] = []
 
     def text(self, rows: Sequence[Sequence[str]]) -> str:
-        """These rows, each with its newline."""
+        """These rows, each with its newline; what a terminal would act upon (in a file's name) is written out."""
+        rows = [[one_line(cell) for cell in row] for row in rows]
         for row in rows:
             for index, cell in enumerate(row):
                 self._widen(index, len(cell))

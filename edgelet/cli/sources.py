@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from ..model.plain import one_line
 from . import client as api
 from . import printing
 
@@ -48,7 +49,7 @@ def _state(source: Json) -> str:
 
 
 def _problems(source: Json) -> str:
-    return "".join(f"  {problem}\n" for problem in source["problems"])
+    return "".join(f"  {one_line(problem)}\n" for problem in source["problems"])
 
 
 def _files(source: Json) -> str:

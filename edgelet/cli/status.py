@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import Any
 
+from ..model.plain import one_line
 from . import client as api
 from . import printing
 
@@ -48,7 +49,7 @@ def text(found: Json) -> str:
     ]
     lines = [printing.Columns().text(rows)]
     lines += [f"  {p['namespace']}/{p['name']}: {p['reason']}\n" for p in found["notReady"]]
-    lines += [f"  {problem}\n" for source in found["sources"] for problem in source["problems"]]
+    lines += [f"  {one_line(problem)}\n" for source in found["sources"] for problem in source["problems"]]
     lines += [f"  {problem}\n" for problem in (found.get("link") or {}).get("problems", ())]
     lines += [f"Note: {note}\n" for note in found["notes"]]
     return "".join([*lines, "degraded\n" if found["degraded"] else "good\n"])

@@ -274,6 +274,7 @@ def _local_object(node: Node, kind: str, report: Report, found: _Found) -> None:
     data = check.check(node, kind, report)
     metadata = data.get("metadata", {})
     validate.metadata_name(metadata, metadata.get("name", ""), report)
+    validate.keys(data, report)
     if report.failed:
         return
     coded = data.get("data", {}) if kind == "Secret" else data.get("binaryData", {})

@@ -20,6 +20,7 @@ MAX_ANNOTATIONS = 256 * 1024
 MAX_NAME = 253
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_KEY = re.compile(r"[-._A-Za-z0-9]{1,253}")
 # It becomes the name of a directory, so it must be no path.
 _UID = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 _SYSCTL = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?")
@@ -52,6 +53,18 @@ def metadata_name(metadata: Data, name: str, report: Report) -> None:
         report.error(path, f"{name[:80]!r}, the name with the node's name, is not a valid name")
     elif len(name) > MAX_NAME:
         report.error(path, f"is too long: with the node's name it has {len(name)} characters, {MAX_NAME} are allowed")
+
+
+def keys(data: Data, report: Report) -> None:
+    """The keys of a ConfigMap or Secret: they become names of files and variables (IsConfigMapKey)."""
+    for section in ("data", "binaryData", "stringData"):
+        for key in data.get(section, {}):
+            if not _KEY.fullmatch(key) or key.startswith("..") or key == ".":
+                report.error(
+                    (section, key),
+                    f"the key {key[:80]!r} must be up to {MAX_NAME} letters, digits, '-', '_' and '.', "
+                    "and is the name of a file: neither '.' nor anything that begins with '..'",
+                )
 
 
 def _ends(name: str) -> str:

@@ -45,6 +45,31 @@ def test_first_listing_is_delivered_before_start_returns(here: Box) -> None:
     assert [p.source for p in here.sink.last.pods] == ["file", "file"]
 
 
+def test_a_disk_that_is_slow_to_keep_a_thousand_files_keeps_nobody_from_hearing_of_the_next_change(
+    here: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = durable.Store.put
+    kept: list[str] = []
+
+    def slow(store: durable.Store, key: str, data: bytes) -> None:
+        put(store, key, data)
+        kept.append(key)
+        here.clock.advance(0.2)
+
+    monkeypatch.setattr(durable.Store, "put", slow)
+    for number in range(20):
+        here.put(f"web{number:02}.yaml", manifest(f"web{number:02}"))
+    here.start()
+    assert len(here.sink.images()) == 20
+    assert len(kept) < 5
+    os.unlink(here.path / "web19.yaml")
+    here.tick(1)
+    assert len(here.sink.images()) == 19
+    assert len(kept) < 19  # not all is kept yet, and the change was heard
+    here.tick(10)
+    assert {f"web{number:02}.yaml" for number in range(19)} <= set(kept)
+
+
 def test_an_empty_directory_has_been_seen_and_wants_nothing(here: Box) -> None:
     here.start()
     assert here.sink.snapshots == [Snapshot("file")]

@@ -51,3 +51,7 @@ def test_yaml_and_json_say_the_same(value: object) -> None:
 
 def test_text_of_several_lines_is_a_block() -> None:
     assert printing.as_yaml({"a": "one\ntwo\n"}) == "a: |\n  one\n  two\n"
+
+
+def test_what_a_terminal_would_act_upon_is_written_out() -> None:
+    assert printing.Columns().text([["a\nb\x1b[31m\x9bm", "x"]]) == "a\\nb\\x1b[31m\\x9bm   x\n"

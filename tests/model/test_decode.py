@@ -557,3 +557,14 @@ def test_claim_alone_is_neither_an_error_nor_empty_on_purpose() -> None:
     text = b"apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: a}\nspec: {}\n"
     result = decode.decode(text, FILE)
     assert (result.failed, result.empty, len(result.problems)) == (False, False, 1)
+
+
+@pytest.mark.parametrize("kind", ["ConfigMap", "Secret"])
+@pytest.mark.parametrize("key", ["", ".", "..", "..data", "../../etc/cron.d/x", "a/b", "a b", "a\0b", "é", "x" * 254])
+def test_a_key_that_could_be_the_name_of_no_file_or_of_another_one_is_refused(kind: str, key: str) -> None:
+    section = "stringData" if kind == "Secret" else "data"
+    document = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "m"}, section: {key: "x", "good.conf_1-a": "y"}}
+    decoded = decode.decode(json.dumps(document).encode(), decode.Origin("f.yaml", "file", "n1"))
+    assert decoded.objects == ()
+    assert len(decoded.problems) == 1
+    assert "must be up to 253 letters" in str(decoded.problems[0])

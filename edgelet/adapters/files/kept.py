@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+from collections.abc import Callable
 
 from ... import durable
 from ...core import lastgood
@@ -68,22 +69,26 @@ class Kept:
         """The directory of before, so that no directory equals it but its file system is still known."""
         return self._place and self._place._replace(inode=0)
 
-    def save(self, records: dict[str, Record], place: Place | None, forget: bool) -> None:
-        """Write what changed; what fails is tried again next time.
+    def save(
+        self, records: dict[str, Record], place: Place | None, forget: bool, busy: Callable[[], bool] = lambda: False
+    ) -> bool:
+        """Write what changed; what fails is tried again next time. False = something is left for the next call.
 
         `place` is the directory in which all that is known was seen last (None = not known yet);
-        `forget` False = nothing may be removed now.
+        `forget` False = nothing may be removed now.  `busy` is asked after each file: there is something else to do.
         """
         try:
             self._save_place(place)
             for record in [r for r in records.values() if r.dirty]:
                 self._store.put(record.name, lastgood.pack(record.versions))
                 record.dirty = False
-            if forget:
-                self._remove_forgotten(records)
+                if busy():
+                    return False
             self.trouble = ""
+            return self._remove_forgotten(records, busy) if forget else True
         except StateError as err:
             self.trouble = f"{err}; after a reboot the last good version may be missing"
+            return True
 
     def _save_place(self, place: Place | None) -> None:
         if place is not None and place != self._place:
@@ -91,12 +96,15 @@ class Kept:
             self._store.put(PLACE_KEY, json.dumps(value).encode())
             self._place = place
 
-    def _remove_forgotten(self, records: dict[str, Record]) -> None:
+    def _remove_forgotten(self, records: dict[str, Record], busy: Callable[[], bool]) -> bool:
         for name in sorted(self._forgotten):
             record = records.get(name)
             if record is None or not record.versions:
                 self._store.remove(name)
             self._forgotten.discard(name)
+            if busy():
+                return False
+        return True
 
 
 def _record(name: str, data: bytes, place: Place) -> Record | None:

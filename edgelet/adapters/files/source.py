@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 LOST_RETRY = 1.0
 """Seconds between looks for a directory that is not there (semantics 1.1.9)."""
 
+SAVING = 0.5
+"""Seconds of saving after which there is a look at what was heard: a thousand files on a slow disk take minutes."""
+
 Decode = Callable[[bytes, str], "Decoded"]
 """(bytes, file name to show) -> what they say."""
 
@@ -73,6 +76,7 @@ class FileSource:
         self._visit = 1
         self._lost = ""
         self._seen = False
+        self._unsaved = False
         self._last = Snapshot(self.name, seen=False)
         self._state = SourceState(self.name, self._root.path, ok=False, message="not read yet")
 
@@ -126,7 +130,7 @@ class FileSource:
 
     def wake_at(self) -> float:
         """The monotonic second at which `step` is due even without hints."""
-        return min([self._next_listing, *self._rechecks.values()])
+        return min([self._next_listing, *self._rechecks.values(), *([0.0] if self._unsaved else [])])
 
     def step(self, hints: Hints) -> None:
         """Look at what the hints and the time call for, deliver a snapshot if it differs, save."""
@@ -353,8 +357,10 @@ class FileSource:
         )
 
     def _save(self) -> None:
-        before = self._kept.trouble
-        self._kept.save(self._records, self._complete, forget=not self._lost)
+        before, until = self._kept.trouble, self._clock.monotonic() + SAVING
+        self._unsaved = not self._kept.save(
+            self._records, self._complete, forget=not self._lost, busy=lambda: self._clock.monotonic() > until
+        )
         if self._kept.trouble != before:
             self._publish()
 
