@@ -34,13 +34,13 @@ Json = dict[str, Any]
 
 NODE = "n1"
 OWNER = "io.edgelet.owner"
-LOOK_SECONDS = 0.1
-"""Between two looks at a condition; a look is one request on a unix socket."""
 DEADLINE = 30.0
 """Seconds that anything may take which the test does not measure: a slow machine is no failure."""
 LIST_TRIES = 20
 PATIENCE = float(os.environ.get("EDGELET_TEST_PATIENCE", "1"))
 """All deadlines here are that many times as long: emulated machines are slower than slow."""
+LOOK_SECONDS = 0.1 * min(max(PATIENCE / 2, 1), 10)
+"""Between two looks at a condition; a look is one request on a unix socket, and there they are most of the work."""
 ROOT = Path(__file__).parents[2]
 
 
