@@ -149,7 +149,8 @@ def test_pain_22_no_process_is_left_while_the_container_goes_on(agent: Agent) ->
     """The first try hangs with a child, the next ones succeed: nothing of the first one may live on."""
     mark = unusual()
     once = f"[ -e /tmp/hung ] || {{ touch /tmp/hung; sleep {mark} & sleep {mark}; }}"
-    agent.start().write(pod("hang", container(readinessProbe=exec_probe("sh", "-c", once, timeoutSeconds=1))))
+    seconds = round(at_most(1))  # so long that the first try gets as far as its child, on a slow machine too
+    agent.start().write(pod("hang", container(readinessProbe=exec_probe("sh", "-c", once, timeoutSeconds=seconds))))
     agent.wait("the first try to hang", lambda: len(hanging(mark)) == 2)
     agent.wait("its failure", lambda: agent.events("hang", "Unhealthy"))
     agent.wait("its processes to end", lambda: not hanging(mark), 5)
