@@ -9,7 +9,7 @@ from typing import Any
 
 from ..model import quantity
 from ..model.node_facts import NodeFacts, Pressure
-from . import render, render_node
+from . import render_node
 from .mirror_status import REPLACE, bare
 
 Json = dict[str, Any]
@@ -172,8 +172,8 @@ def lease(name: str, node_uid: str, duration: float, wall: float, there: Json | 
     spec |= {"holderIdentity": name, "leaseDurationSeconds": int(duration), "renewTime": micro_time(wall)}
     meta: Json = {"name": name, "namespace": "kube-node-lease"}
     if there is not None:
-        version = (there.get("metadata") or {}).get("resourceVersion", "")
-        meta |= {"resourceVersion": version, "uid": there["metadata"].get("uid", "")}
+        known = there.get("metadata") or {}
+        meta |= {part: known.get(part, "") for part in ("resourceVersion", "uid")}
     if node_uid:
         meta["ownerReferences"] = [{"apiVersion": "v1", "kind": "Node", "name": name, "uid": node_uid}]
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": spec}
@@ -187,8 +187,3 @@ def fresh(lease_there: Json, wall: float) -> bool:
     except ValueError:
         return False
     return abs(wall - renewed) < float(spec.get("leaseDurationSeconds") or 40)
-
-
-def timestamp(wall: float) -> str | None:
-    """metav1.Time of now."""
-    return render.timestamp(wall)

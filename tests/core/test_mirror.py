@@ -1,9 +1,7 @@
-"""Decisions of the mirror, with values only: link, back-off, rate, leases, statuses, specs, events."""
+"""Decisions of the mirror, with values only: link, back-off, leases, statuses, the node over time, events."""
 
 from __future__ import annotations
 
-import copy
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -12,17 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgelet.adapters.server import patches
-from edgelet.core import mirror_events, mirror_link, mirror_node, mirror_pods, mirror_spec, mirror_status
-from edgelet.core.mirror_pods import Local, Remote, Step
+from edgelet.core import mirror_events, mirror_link, mirror_node, mirror_status
 from edgelet.model.events import Event
 from edgelet.model.node_facts import NodeFacts, Pressure
-from edgelet.model.pod import Container, Pod, PodKey
-from edgelet.model.status import PodStatus
+from edgelet.model.pod import PodKey
 
 Json = dict[str, Any]
-WEB = Pod("web-n1", "default", "u" * 32, "1-abc", "file", (Container("app", "i"),), short_name="web")
-HERE = Local(WEB, PodStatus("Running"), 5.0)
-THERE = Remote(WEB.key, "api-uid", "7", "1-abc", "file", "node-uid")
+WEB = PodKey("default", "web-n1")
 
 
 # ---- the link --------------------------------------------------------------------------------------
@@ -80,73 +74,6 @@ def test_a_mirror_that_does_not_last_is_made_ever_more_rarely_but_an_edit_counts
     assert waits[:6] == [0.0, 0.0, 2.0, 4.0, 8.0, 16.0] and waits[-1] == mirror_link.RETRY_CAP
     assert mirror_link.may_make_at(mirror_link.made(churn, False, 1.0)) == 0.0
     assert mirror_link.may_make_at(mirror_link.made(churn, True, 1000.0)) == 0.0
-
-
-# ---- which step ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("local", "there", "gone", "step"),
-    [
-        (HERE, None, False, Step.CREATE),
-        (replace(HERE, status=PodStatus("Running", deleting=3.0)), None, False, Step.NOTHING),
-        (HERE, THERE, False, Step.STATUS),
-        (HERE, replace(THERE, deleting=True), False, Step.DELETE),
-        (HERE, replace(THERE, hash="1-old"), False, Step.DELETE),
-        (HERE, replace(THERE, owner="old-node"), False, Step.DELETE),
-        (HERE, replace(THERE, hash=None), False, Step.TAKEN),
-        (None, THERE, False, Step.NOTHING),
-        (None, THERE, True, Step.DELETE),
-        (None, None, True, Step.NOTHING),
-        (None, replace(THERE, hash=None), True, Step.NOTHING),
-        (None, replace(THERE, hash=None, deleting=True), False, Step.DELETE),
-    ],
-)
-def test_7_4_what_becomes_of_a_mirror(local: Local | None, there: Remote | None, gone: bool, step: Step) -> None:
-    assert mirror_pods.decide(local, there, "node-uid", gone) is step
-
-
-def test_only_a_submitted_pod_gets_the_nodes_suffix() -> None:
-    assert mirror_pods.key_of(WEB, "n1") == WEB.key
-    assert mirror_pods.key_of(replace(WEB, name="web", source="api"), "n1") == PodKey("default", "web-n1")
-
-
-def test_what_is_no_pod_is_refused() -> None:
-    with pytest.raises(ValueError, match="is no pod"):
-        mirror_pods.remote({"metadata": {"name": "x"}})
-
-
-# ---- the spec --------------------------------------------------------------------------------------
-
-_SOURCES: list[Json] = [
-    {"configMap": {"name": "c"}}, {"secret": {"secretName": "s"}}, {"emptyDir": {}}, {"hostPath": {"path": "/x"}},
-    {"persistentVolumeClaim": {"claimName": "p"}}, {"csi": {"driver": "d"}}, {"ephemeral": {}},
-    {"nfs": {"server": "n"}},
-    {"projected": {"sources": [{"secret": {}}, {"downwardAPI": {}}]}},
-    {"projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}},
-]  # fmt: skip
-
-
-@given(st.lists(st.sampled_from(_SOURCES), max_size=6))
-def test_no_mount_is_left_without_its_volume_and_nothing_refused_remains(sources: list[Json]) -> None:
-    volumes = [{"name": f"v{i}", **copy.deepcopy(s)} for i, s in enumerate(sources)]
-    mounts = [{"name": v["name"], "mountPath": f"/{v['name']}"} for v in volumes]
-    spec = {"volumes": volumes, "containers": [{"name": "a", "volumeMounts": mounts}]}
-    before = copy.deepcopy(spec)
-    found, out = mirror_spec.acceptable(spec)
-    assert spec == before
-    names = {v["name"] for v in found.get("volumes", ())}
-    assert {m["name"] for m in found["containers"][0].get("volumeMounts", ())} == names
-    text = json.dumps(found)
-    assert not any(word in text for word in ("onfigMap", "secret", "Claim", "csi", "ephemeral", "serviceAccount"))
-    assert all(any(f"[{v['name']}]" in o for o in out) for v in volumes if v["name"] not in names)
-
-
-def test_system_classes_stay_and_others_are_listed() -> None:
-    assert mirror_spec.acceptable({"priorityClassName": "system-node-critical", "priority": 2000001000})[0] == {
-        "priorityClassName": "system-node-critical"
-    }
-    assert mirror_spec.acceptable({"priorityClassName": "mine"}) == ({}, ("spec.priorityClassName",))
 
 
 # ---- the status ------------------------------------------------------------------------------------
@@ -244,26 +171,17 @@ def test_images_are_the_fifty_largest_with_five_names_each() -> None:
     assert all(len(i["names"]) == 5 for i in found)
 
 
-def test_whose_node_it_is() -> None:
-    there = {"status": {"nodeInfo": {"machineID": "m1", "bootID": "b0"}}}
-    assert (mirror_node.other_machine(there, FACTS), mirror_node.rebooted(there, FACTS)) == (False, True)
-    assert mirror_node.other_machine({"status": {"nodeInfo": {"machineID": "m2"}}}, FACTS)
-    assert not mirror_node.other_machine({}, FACTS)
-
-
 # ---- events ----------------------------------------------------------------------------------------
 
 
 def test_only_what_the_server_does_not_know_is_told_the_oldest_news_first() -> None:
-    one, two, three = (
-        Event(n, WEB.key, "u", "", "Normal", "R", n, 1, 2, 3, v) for n, v in (("a", 9), ("b", 7), ("c", 8))
-    )
+    one, two, three = (Event(n, WEB, "u", "", "Normal", "R", n, 1, 2, 3, v) for n, v in (("a", 9), ("b", 7), ("c", 8)))
     sent = {"c": mirror_events.told(three), "a": mirror_events.Told(2, two.last)}
     assert [e.name for e in mirror_events.pending([one, two, three], sent)] == ["b", "a"]
 
 
 def test_what_is_here_is_told_though_the_server_knows_more_or_nobody_knows_what_it_knows() -> None:
-    event = Event("a", WEB.key, "u", "", "Normal", "R", "m", 1.0, 3.0, 3, 9)
+    event = Event("a", WEB, "u", "", "Normal", "R", "m", 1.0, 3.0, 3, 9)
     for known in (mirror_events.Told(4, 3.0), mirror_events.Told(3, 4.0), mirror_events.UNSURE):
         assert mirror_events.pending([event], {"a": known}) == [event]
     assert mirror_events.pending([event], {"a": mirror_events.Told(3, 3.0)}) == []
@@ -273,7 +191,7 @@ def test_an_event_names_its_pod_as_kubectl_looks_for_it() -> None:
     event = Event(
         "e.1", PodKey("default", "web"), "f" * 32, "spec.containers{app}", "Normal", "Started", "m", 1, 2, 3, 4
     )
-    found = mirror_events.body(event, "n1", {event.key: WEB.key}, {})
+    found = mirror_events.body(event, "n1", {event.key: WEB}, {})
     about = found["involvedObject"]
     assert (about["name"], about["uid"], about["fieldPath"]) == ("web-n1", "1-" + "f" * 32, "spec.containers{app}")
     assert found["metadata"] == {"name": "e.1", "namespace": "default"}

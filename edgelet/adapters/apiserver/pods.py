@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...core import mirror_link, mirror_node, mirror_pods, mirror_status, render
+from ...core import mirror_link, mirror_pods, mirror_status, render
 from ...core.mirror_pods import Local, Remote, Step
 from ...engine.journal import Change
 from ...engine.store import Entry
@@ -193,7 +193,7 @@ class PodsTask:
 
     def _create(self, key: PodKey, local: Local, now: float) -> bool:
         """True = all is done that can be done now. Raises Refused."""
-        seen = mirror_node.timestamp(local.seen_at)
+        seen = render.timestamp(local.seen_at)
         reply = self._api.create_pod(key.namespace, mirror_pods.body(local, self._node, self._state.uid, seen))
         if reply.code == 409:
             return self._exists(key, reply)
