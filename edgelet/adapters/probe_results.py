@@ -29,7 +29,7 @@ class ProbeResults:
             return {str(key): (started is True, ready is True) for key, (started, ready) in read.items()}
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
             log.warning("cannot read %s, probes begin anew: %s", self._path, error)
             return {}
 

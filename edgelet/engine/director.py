@@ -242,6 +242,6 @@ def _read(store: Holds) -> frozenset[PodKey]:
     try:
         data = store.read()
         return frozenset(PodKey(str(ns), str(name)) for ns, name in json.loads(data)) if data else frozenset()
-    except (errors.StateError, ValueError, TypeError) as error:
+    except (errors.StateError, ValueError, TypeError, RecursionError) as error:
         log.error("cannot read which pods were stopped by hand: %s; all of them run", error)
         return frozenset()

@@ -46,7 +46,7 @@ class States:
             return None
         try:
             found = memories.load(json.loads(data), self._boot_id)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             log.warning("cannot use the saved state of the pod with uid %s: %r; counting starts anew", uid, error)
             return None
         return found if found.config_hash == config_hash else None

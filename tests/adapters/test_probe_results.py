@@ -23,7 +23,9 @@ def test_nothing_saved_is_nothing_known(tmp_path: Path) -> None:
     assert ProbeResults(str(tmp_path / "none")).load() == {}
 
 
-@pytest.mark.parametrize("text", [b"", b"[]", b'{"a": 1}', b'{"a": [1]}', b"{\xff", b'{"a": [true, true]', b"null"])
+@pytest.mark.parametrize(
+    "text", [b"", b"[]", b'{"a": 1}', b'{"a": [1]}', b"{\xff", b'{"a": [true, true]', b"null", b"[" * 100_000]
+)
 def test_a_damaged_file_is_nothing_known(tmp_path: Path, text: bytes, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "p").write_bytes(text)
     assert ProbeResults(str(tmp_path / "p")).load() == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -123,6 +124,42 @@ def test_layers_that_are_gone_are_pulled_again(agent: Agent) -> None:
     agent.wait("it to be gone", lambda: reference not in agent.podman("images", "--format", "{{.Repository}}:{{.Tag}}"))
     agent.env.add_image(reference)
     agent.wait_ready("web", seconds=90)
+
+
+def test_a_container_whose_storage_was_taken_away_with_its_image_holds_nobody_up(lone_agent: Agent) -> None:
+    """`podman rmi --force` under running pods: what Podman cannot be asked any more must not fail every list."""
+    agent = lone_agent
+    agent.start().write(pod("web"))
+    agent.write(pod("net", hostNetwork=True))
+    agent.wait_ready("web", "net")
+    pids = [c["State"]["Pid"] for c in agent.containers()]
+    forget_storage(agent, agent.running_id("net"))
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    agent.wait("two new containers", lambda: agent.restarts("web") and agent.restarts("net"), seconds=60)
+    agent.wait_ready("web", "net", seconds=60)
+    assert "not known" not in agent.cli("status").stdout
+
+
+def forget_storage(agent: Agent, container_id: str) -> None:
+    """Take a container out of the storage's own record; its process and Podman's record stay."""
+    agent.env.service.renew()  # it may know the record by heart
+    end_services(agent.run_dir)
+    record = Path(agent.env.storage.root, "overlay-containers", "containers.json")
+    record.write_text(json.dumps([c for c in json.loads(record.read_text()) if c["id"] != container_id]))
+
+
+def test_exec_probes_go_on_when_the_run_directory_was_emptied(agent: Agent) -> None:
+    agent.start().write(pod("web", container(readinessProbe=exec_probe("true"))))
+    agent.wait_ready("web")
+    shutil.rmtree(agent.run_dir)
+    before = agent.probes_run()
+    agent.wait("more probes", lambda: agent.probes_run() > before + 2)
+    agent.wait_ready("web")
+    (made,) = agent.of_pod("web")
+    os.kill(made["State"]["Pid"], signal.SIGKILL)
+    agent.wait("a new container", lambda: agent.restarts("web") == 1, seconds=60)
+    agent.wait_ready("web", seconds=60)
 
 
 def _layers(image: dict[str, object]) -> list[str]:

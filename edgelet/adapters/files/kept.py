@@ -56,7 +56,7 @@ class Kept:
             kept = json.loads(value)
             if kept["path"] == self._path:
                 return Place(int(kept["filesystem"]), int(kept["inode"]))
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             if value:
                 log.warning("cannot use what was kept of %s: it does not name its directory", self._path)
         return None

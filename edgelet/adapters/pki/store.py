@@ -79,7 +79,7 @@ class Store:
         try:
             with open(os.path.join(self._dir, "serving.json"), encoding="utf-8") as file:
                 found = json.load(file)
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         return found if isinstance(found, dict) else {}
 

@@ -17,6 +17,7 @@ _BY_TEXT: tuple[tuple[str, Callable[[str], errors.RuntimeFailure]], ...] = (
     ("image not known", errors.ImageMissing),
     ("no such image", errors.ImageMissing),
     ("no such container", errors.NotFound),
+    ("container not known", errors.NotFound),  # half removed: its storage is gone, its record is not
     ("no such pod", errors.NotFound),
     ("container has already been removed", errors.NotFound),
     ("pod has already been removed", errors.NotFound),

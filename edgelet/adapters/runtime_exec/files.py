@@ -60,7 +60,7 @@ class Slots:
             slot = next((s for s in self._idle if s.key == key), None)
             if slot is not None:
                 del self._idle[slot]
-            else:
+            if slot is None or not os.path.exists(slot.process_file):  # somebody may have emptied the directory
                 slot = self._write(key, process)
             self._busy[key[0]] = self._busy.get(key[0], 0) + 1
             return slot
@@ -118,10 +118,12 @@ class Slots:
         body = {**process, "args": list(key[1]), "terminal": key[2], "env": [*process.get("env", ()), slot.marker]}
         body.pop("consoleSize", None)
         try:
+            os.makedirs(self._directory, mode=0o700, exist_ok=True)
             with open(slot.process_file, "x", encoding="utf-8") as file:
                 json.dump(body, file)
         except OSError as error:
-            raise ExecError(f"cannot write {slot.process_file}: {error}") from error
+            # Without the file's name, which is another one each time: the events are to be counted.
+            raise ExecError(f"cannot write into {self._directory}: {error.strerror}") from error
         return slot
 
 

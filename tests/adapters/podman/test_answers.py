@@ -131,6 +131,7 @@ def test_a_second_run_of_the_same_container_has_its_own_times() -> None:
         (500, "no such pod", "no pod with name or ID x found: no such pod", errors.NotFound),
         (500, "image not known", "x: image not known", errors.ImageMissing),
         (404, "no such container", "no container with name", errors.NotFound),
+        (500, "container not known", 'getting container from store "x": container not known', errors.NotFound),
         (500, "OCI runtime attempted to invoke a command that was not found", "runc: ...", errors.Permanent),
         (500, "OCI permission denied", "runc: ...", errors.Permanent),
         (500, "database is locked", "x", errors.Temporary),
