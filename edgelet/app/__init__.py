@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .. import __version__, config, errors
+from ..adapters.server import place
 from ..adapters.systemd import Notifier
 from . import machine, wiring
 
@@ -40,6 +41,7 @@ def run(settings: config.Settings) -> int:
         log.warning("%s", warning)
     holder = machine.lock(settings.root_dir)
     try:
+        place.clear(settings.socket)  # before any pod begins: nobody could ask an agent without it
         agent = wiring.build(settings)
         return _Main(agent).run()
     finally:

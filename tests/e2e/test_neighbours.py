@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from tests.e2e.agent import Agent
+from tests.e2e.agent import DEADLINE, Agent, at_most
 from tests.e2e.manifests import container, pod
 from tests.support.podman_env import IMAGE, PodmanEnv
 
@@ -88,3 +88,16 @@ def test_a_second_agent_with_the_same_root_is_refused(agent: Agent) -> None:
     assert told.returncode == 1
     assert "another edgelet runs with it" in told.stderr
     assert agent.ready("web")
+
+
+def test_an_agent_whose_socket_another_one_has_ends_before_it_runs_a_pod(
+    make_agent: Callable[[PodmanEnv], Agent], podman_env: PodmanEnv
+) -> None:
+    one, two = make_agent(podman_env).start(), make_agent(podman_env)
+    two.write(pod("web"))
+    two.start(f"--socket={one.socket}", wait=False)
+    assert two.process is not None
+    assert two.process.wait(at_most(DEADLINE)) == 1
+    assert "another agent answers there; give another --socket" in two.log_text()
+    assert two.rows("pods") == []
+    assert one.cli("status").returncode == 0

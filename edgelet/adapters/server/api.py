@@ -8,7 +8,6 @@ import logging
 import os
 import socket
 import ssl
-import stat
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -32,6 +31,7 @@ from . import (
     logs,
     openapi,
     peers,
+    place,
     resources,
     reviews,
     stats,
@@ -92,7 +92,7 @@ class ApiServer:
 
     def start(self) -> None:
         """Listen; requests are answered once this returns. Raises errors.StateError."""
-        _clear(self._path)
+        place.clear(self._path)
         self._thread.start()
         self._started.wait()
         if self._failure is not None:
@@ -131,7 +131,7 @@ class ApiServer:
             if self._end.is_set() or _inode(self._path) == self._made:
                 continue
             try:
-                _clear(self._path)
+                place.clear(self._path)
                 server.add_socket(_bind(self._path, self._services.group))
             except (OSError, errors.StateError) as error:
                 logger.warning("cannot make the API socket %s anew: %s", self._path, error)
@@ -183,8 +183,10 @@ def _tcp_ports(services: Services, hub: Hub) -> list[Port]:
         found.append(SecurePort(services.secure, lambda context: _server(services, hub, door, context)))
     if services.read_only is not None:
         anybody = doors.OpenDoor(services.read_only.names)
-        place = services.read_only
-        found.append(Port(place.address, place.port, lambda context: _server(services, hub, anybody, context)))
+        open_to_all = services.read_only
+        found.append(
+            Port(open_to_all.address, open_to_all.port, lambda context: _server(services, hub, anybody, context))
+        )
     hub.trouble = lambda: "; ".join(port.trouble for port in found if port.trouble)
     return found
 
@@ -320,31 +322,6 @@ def _log_request(handler: tornado.web.RequestHandler) -> None:
     plain = request.method in ("GET", "HEAD") and code not in (401, 403)
     level = logging.DEBUG if plain else logging.INFO  # the path only: a query may hold what was typed
     logger.log(level, "%s %s %s %d", name, request.method, request.path, code)
-
-
-def _clear(path: str) -> None:
-    """Remove a socket that nobody listens on. Raises errors.StateError when somebody does, or it is something else."""
-    try:
-        if not stat.S_ISSOCK(os.stat(path).st_mode):
-            raise errors.StateError(f"cannot listen on {path}: something is there that is no socket; move it away")
-        if _answered(path):
-            raise errors.StateError(f"cannot listen on {path}: another agent answers there; give another --socket")
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise errors.StateError(f"cannot listen on {path}: {error.strerror or error}") from error
-
-
-def _answered(path: str) -> bool:
-    """Whether somebody listens on that socket. Raises OSError."""
-    with socket.socket(socket.AF_UNIX) as probe:
-        probe.settimeout(1.0)
-        try:
-            probe.connect(path)
-        except (FileNotFoundError, ConnectionRefusedError):
-            return False
-        return True
 
 
 def _bind(path: str, group: str) -> socket.socket:
