@@ -248,7 +248,7 @@ class Bridge:
         try:
             size = json.loads(data)
             columns, rows = int(size["Width"]), int(size["Height"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
             return
         if not self._ended and 0 < columns < 10_000 and 0 < rows < 10_000:
             self._session.resize(columns, rows)

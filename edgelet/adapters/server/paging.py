@@ -43,6 +43,6 @@ def _write(place: tuple[str, str], version: int) -> str:
 def _read(token: str) -> tuple[str, str]:
     try:
         namespace, name, _ = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise params.BadRequest("continue key is not valid") from error
     return str(namespace), str(name)

@@ -65,7 +65,7 @@ def allowed(role: Role, asked: Json) -> bool:
 def _from_json(body: bytes) -> Json:
     try:
         spec = json.loads(body)["spec"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadRequest("cannot read the review: it must have a spec") from error
     if not isinstance(spec, dict):
         raise BadRequest("cannot read the review: its spec must be a mapping")

@@ -163,7 +163,7 @@ class SubmittedPods(Pods):
         """Pointers are made from what was seen, which has the defaults in it; as written is tried first."""
         try:
             operations = json.loads(self.request.body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BadRequest(f"cannot read the patch: {error}") from error
         try:
             found = patches.json_patch(written, operations)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
@@ -100,6 +101,36 @@ def test_too_much_is_refused_early(rig: Rig) -> None:
     assert ask(rig, "POST", PODS, deep).code == 400
     wide = json.dumps({**manifest("wide"), "x": ["a"] * 200_000}).encode()
     assert ask(rig, "POST", PODS, wide).code in (201, 400, 422)
+
+
+DEEP = b"[" * 100_000
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "kind"),
+    [
+        ("POST", REVIEWS, "application/json"),
+        ("POST", PODS, "application/json"),
+        ("POST", "/apis/edgelet.io/v1/apply", "application/yaml"),
+        ("PUT", f"{PODS}/deep", "application/json"),
+        ("DELETE", f"{PODS}/deep", "application/json"),
+        *(("PATCH", f"{PODS}/deep", f"application/{kind}") for kind in ("json-patch+json", "merge-patch+json")),
+        ("PATCH", f"{PODS}/deep", "application/strategic-merge-patch+json"),
+        ("PATCH", f"{PODS}/deep?fieldManager=x", "application/apply-patch+yaml"),
+    ],
+)
+def test_a_body_without_bottom_is_a_bad_request(rig: Rig, method: str, path: str, kind: str) -> None:
+    ask(rig, "POST", PODS, manifest("deep"))  # there from the first time on
+    lines = (f"Content-Type: {kind}", f"Content-Length: {len(DEEP)}", "Connection: close")
+    answer = raw(rig, head(*lines, method=method, path=path) + DEEP)
+    assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 422 ")), answer[:400]
+
+
+def test_a_place_in_a_list_without_bottom_is_a_bad_request(rig: Rig) -> None:
+    token = base64.urlsafe_b64encode(b"[" * 20_000).decode().rstrip("=")
+    answer = raw(rig, head("Connection: close", path=f"{PODS}?limit=1&continue={token}"))
+    assert answer.startswith(b"HTTP/1.1 400 "), answer[:400]
 
 
 def test_a_thousand_watches_are_bounded_and_the_server_still_answers(rig: Rig) -> None:
