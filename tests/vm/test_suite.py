@@ -41,6 +41,8 @@ markers =
 timeout = 900
 """
 LOG = "/root/suite.log"
+SAMPLES = TOP.parent / "shared" / "data" / "manifests"
+"""Read-only papers that some tests read, where the machine has them; those tests are skipped without."""
 # As on the machine of the main job there is an address that pods on the host's network have (RFC 5737).
 NETWORK = """
 ip link add lan type dummy && ip address add 192.0.2.10/24 dev lan && ip link set lan up
@@ -49,22 +51,24 @@ ip route add default via 192.0.2.1
 
 
 def bundle() -> bytes:
-    """The tests and their runner as a tar archive."""
+    """The tests and their runner, below suite/, and what they read beside it, as a tar archive."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:gz", compresslevel=6) as tar:
-        tar.add(TOP / "tests", "tests", filter=_source)
-        tar.add(TOP / "manifests", "manifests")
+        tar.add(TOP / "tests", "suite/tests", filter=_source)
+        tar.add(TOP / "manifests", "suite/manifests")
+        if SAMPLES.exists():
+            tar.add(SAMPLES, "shared/data/manifests")
         for name in RUNNERS:
             found = importlib.util.find_spec(name)
             if found is None or found.origin is None:
                 continue
             place = Path(found.origin)
             package = found.submodule_search_locations is not None
-            tar.add(place.parent if package else place, f"site/{name if package else place.name}", filter=_source)
+            tar.add(place.parent if package else place, f"suite/site/{name if package else place.name}", filter=_source)
         # pytest asks for pluggy's version when it starts.
         metadata = f"pluggy-{importlib.metadata.version('pluggy')}.dist-info"
-        tar.add(Path(pluggy.__file__).parents[1] / metadata, f"site/{metadata}")
-        for path, text in (("pytest.ini", INI), ("site/hypothesis.py", HYPOTHESIS)):
+        tar.add(Path(pluggy.__file__).parents[1] / metadata, f"suite/site/{metadata}")
+        for path, text in (("suite/pytest.ini", INI), ("suite/site/hypothesis.py", HYPOTHESIS)):
             entry = tarfile.TarInfo(path)
             entry.size = len(text)
             tar.addfile(entry, io.BytesIO(text.encode()))
@@ -80,7 +84,7 @@ def _source(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
 def test_the_end_to_end_suite_passes_here(vm: Machine) -> None:
     vm.put("/root/suite.tgz", bundle())
     vm.run(NETWORK)
-    vm.run("systemctl stop edgelet; mkdir -p /root/suite && tar -xzf /root/suite.tgz -C /root/suite", timeout=300)
+    vm.run("systemctl stop edgelet; tar -xzf /root/suite.tgz -C /root", timeout=300)
     what = os.environ.get("EDGELET_VM_TESTS", "tests/e2e")
     # --slice: not below a service that a test could stop; what the suite asks systemd for is beside it.
     vm.run(
