@@ -15,7 +15,7 @@ from ..adapters.exits import CONMON_DIED, ExitWatcher, Place
 from ..adapters.files import FileSource
 from ..adapters.logs import last_words
 from ..adapters.logs.rotation import LogRotator, Policy
-from ..adapters.netleft import Facts, Sweeper
+from ..adapters.netleft import Sweeper
 from ..adapters.probe_results import ProbeResults
 from ..adapters.runtime_exec import OciExec
 from ..adapters.submitted import Submitted
@@ -39,7 +39,7 @@ from ..model.layout import Layout
 from ..model.objects import LocalObject
 from ..model.pod import Pod, PodKey
 from ..model.status import PodStatus
-from . import machine, orphans
+from . import machine, orphans, sweeping
 from .around import Around
 from .counted import Counted
 from .node import capacity
@@ -156,7 +156,8 @@ def build(settings: config.Settings) -> Agent:
     """Everything wired. Raises errors.StateError when the state directory cannot be used."""
     base = _base(settings)
     order = _order(settings)
-    engine = _engine(base, order, _sweeper(base))
+    place = Place(os.path.join(settings.run_dir, "exit-directory"))
+    engine = _engine(base, order, _sweeper(base, place), place)
     sources = _sources(base, engine.director)
     rotator = LogRotator(
         base.clock,
@@ -219,7 +220,7 @@ def _warner(events: EventRing) -> Callable[[Pod, str], None]:
     return warn
 
 
-def _engine(base: Base, order: tuple[str, ...], sweeper: Sweeper) -> Engine:
+def _engine(base: Base, order: tuple[str, ...], sweeper: Sweeper, place: Place) -> Engine:
     workers = Workers(base.clock, base.beat.fatal)
     late: list[Director] = []
 
@@ -236,7 +237,6 @@ def _engine(base: Base, order: tuple[str, ...], sweeper: Sweeper) -> Engine:
     def objects() -> tuple[LocalObject, ...]:
         return late[0].objects()
 
-    place = Place(os.path.join(base.settings.run_dir, "exit-directory"))
     exits = ExitWatcher(exited, fatal=base.beat.fatal, place=place)
     states = _states(base)
     observer = Observer(
@@ -306,19 +306,13 @@ def _prober(base: Base, runner: OciExec, wake: ports.Wake) -> Prober:
     return Prober(base.clock, runner, base.events, wake, results=results, fatal=base.beat.fatal)
 
 
-def _sweeper(base: Base) -> Sweeper:
-    shared = base.settings.pod_network == config.SHARED_NETWORK  # what is left there may be anybody's
-
-    def facts() -> Facts:
-        known = base.runtime.networks()
-        return Facts(known.containers, known.named, () if shared else known.subnets)
-
+def _sweeper(base: Base, place: Place) -> Sweeper:
     def told(what: str) -> None:
         message = f"removed what a Podman that was killed had left: {what}"
         base.events.event(ports.EventRef(PodKey("", base.node.name), base.node.name), "Warning", "Repaired", message)
 
-    sweeper = Sweeper(facts, told)
-    base.service.died = sweeper.suspect
+    sweeper = sweeping.sweeper(base.runtime, base.settings, place, told)
+    base.service.died = sweeper.died
     return sweeper
 
 

@@ -25,6 +25,8 @@ class Conmon:
     runtime_args: tuple[str, ...] = ()
     bundle: str = ""
     exit_dir: str = DEFAULT_EXIT_DIR
+    log: str = ""
+    """Where output goes, with the format before it: "k8s-file:/var/log/pods/..."."""
 
 
 _VALUES = {
@@ -36,9 +38,11 @@ _VALUES = {
     "--bundle": "bundle",
     "--exit-dir": "exit_dir",
     "--runtime-arg": "arg",
+    "-l": "log",
+    "--log-path": "log",
 }
 _SKIPPED = frozenset(
-    {"-u", "--cuuid", "-n", "--name", "-p", "--container-pidfile", "-l", "--log-path", "--exit-command",
+    {"-u", "--cuuid", "-n", "--name", "-p", "--container-pidfile", "--exit-command",
      "--exit-command-arg", "--conmon-pidfile", "--log-level", "--log-size-max", "--log-tag", "--socket-dir-path",
      "--persist-dir", "--attach", "-0", "--api-version", "-T", "--timeout", "--sdnotify-socket"}
 )  # fmt: skip
@@ -71,6 +75,7 @@ def parse(argv: Sequence[str]) -> Conmon | None:
         runtime_args=_without_log(args),
         bundle=found.get("bundle", ""),
         exit_dir=found.get("exit_dir", DEFAULT_EXIT_DIR),
+        log=found.get("log", ""),
     )
 
 

@@ -21,6 +21,7 @@ def test_what_podman_4_3_writes() -> None:
         runtime="/usr/bin/runc",
         bundle="/var/lib/x/userdata",
         exit_dir="/run/libpod/exits",
+        log="k8s-file:/var/log/0.log",
     )
 
 

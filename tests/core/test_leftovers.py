@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgelet.core.leftovers import Left, Sight, stale
+from edgelet.core.conmon import Conmon
+from edgelet.core.leftovers import Left, Monitor, Sight, stale
 from edgelet.model.network import Lease, Rule, Space
 
 OLD, NEW = "10.88.0.2", "10.88.0.3"
@@ -93,3 +94,21 @@ def test_no_address_that_a_process_has_is_ever_taken_away(rows: list[tuple[str, 
     assert not {a for s in left.spaces for a in s.addresses} - OURS
     assert not any(s.busy for s in left.spaces)
     assert not {x.holder for x in left.leases} & known
+
+
+def monitor(container: str, pid: int = 7, since: str = "100") -> Monitor:
+    """A conmon for that container."""
+    return Monitor(pid, since, Conmon(container))
+
+
+def test_a_monitor_of_a_container_that_podman_forgot_is_stale_and_one_that_podman_knows_is_not() -> None:
+    forgotten, known = monitor("a" * 64), monitor("b" * 64, 8)
+    left = stale(Sight(containers=frozenset({"b" * 64}), monitors=(forgotten, known)), OURS)
+    assert left == Left(monitors=frozenset({forgotten}))
+    assert left
+
+
+def test_a_monitor_must_be_the_same_process_at_both_looks() -> None:
+    first, later = (stale(Sight(monitors=(monitor("a" * 64, since=s),)), OURS) for s in ("100", "900"))
+    assert not first.both(later)
+    assert first.both(first) == first

@@ -1,6 +1,7 @@
-"""What a Podman that was killed leaves of pods' networks: found, and taken away.
+"""What a Podman that was killed leaves of pods: their networks and monitors, found and taken away.
 
-`spaces` knows network namespaces, `leases` Podman's database of addresses, `rules` the firewall;
+`spaces` knows network namespaces, `leases` Podman's database of addresses, `rules` the firewall,
+`monitors` the conmon processes;
 `sweep` looks twice and removes what was stale both times (core.leftovers decides).
 """
 

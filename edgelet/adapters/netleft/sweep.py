@@ -9,12 +9,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from ...core import leftovers
-from ...core.leftovers import Left, Sight
+from ...core.conmon import Conmon
+from ...core.leftovers import Left, Monitor, Sight
 from ...errors import EdgeletError, StateError
 from ...model.network import Lease, Rule
-from . import leases, rules, spaces
+from . import leases, monitors, rules, spaces
 
 log = logging.getLogger(__name__)
+
+AFTERMATH = 90.0
+"""Seconds after a death of Podman until a second look: what was asked of it then has been done anew or undone."""
 
 RETRY = 60.0
 """Seconds until Podman is asked again after it did not answer: asking may itself be what makes it die."""
@@ -30,12 +34,19 @@ class Facts:
 
 
 class Sweeper:
-    """`facts` asks Podman (raises EdgeletError); `told` hears of each thing that was taken away."""
+    """`facts` asks Podman (raises EdgeletError); `told` hears of each thing that was taken away.
 
-    def __init__(self, facts: Callable[[], Facts], told: Callable[[str], None]) -> None:
+    `lost` says, without asking Podman, whether a conmon seems to watch for a container of ours that is gone.
+    """
+
+    def __init__(
+        self, facts: Callable[[], Facts], told: Callable[[str], None], lost: Callable[[Conmon], bool] = lambda _: False
+    ) -> None:
         self._facts = facts
         self._told = told
+        self._lost = lost
         self._suspected = threading.Event()
+        self._died = self._again = False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="netleft", daemon=True)
 
@@ -45,6 +56,11 @@ class Sweeper:
 
     def suspect(self) -> None:
         """Something may have been left: look soon. Cheap, any thread."""
+        self._suspected.set()
+
+    def died(self) -> None:
+        """Podman has died: look soon, and once more when what it left half done has been dealt with. Any thread."""
+        self._died = True
         self._suspected.set()
 
     def stop(self) -> None:
@@ -63,16 +79,17 @@ class Sweeper:
                 told = ""
             except EdgeletError as error:
                 if str(error) != told:
-                    log.warning("cannot look for what is left of pods' networks: %s", error)
+                    log.warning("cannot look for what is left of pods: %s", error)
                 told = str(error)
                 self._suspected.set()
                 self._stop.wait(RETRY)
             except Exception:  # guard
-                log.exception("looking for what is left of pods' networks has failed; this is a fault in edgelet")
+                log.exception("looking for what is left of pods has failed; this is a fault in edgelet")
                 return
 
     def _wait(self) -> bool:
-        self._suspected.wait()
+        self._suspected.wait(AFTERMATH if self._again else None)
+        self._again, self._died = self._died, False
         return not self._stop.is_set()
 
     def _sweep(self) -> bool:
@@ -87,7 +104,7 @@ class Sweeper:
     def _look(self) -> Left:
         """What seems to be stale now; Podman is asked only when there is something that nobody is in."""
         seen, held, walls = spaces.read(), leases.read(), rules.read()
-        sight = Sight(seen, held, walls)
+        sight = Sight(seen, held, walls, monitors=monitors.read(self._lost))
         addresses = _addresses(sight)
         if not leftovers.stale(sight, addresses):
             return Left()
@@ -98,6 +115,8 @@ class Sweeper:
 
     def _remove(self, left: Left) -> None:
         """Rules first, the lease last: an address is not given to another pod while something still leads to it."""
+        for monitor in sorted(left.monitors, key=lambda m: m.pid):
+            self._end(monitor)
         if left.rules:
             rules.remove(sorted(left.rules, key=lambda r: r.text))
             self._told(f"rules of the firewall for {_ports(left.rules)}")
@@ -110,6 +129,13 @@ class Sweeper:
         if left.leases:
             leases.remove(left.leases)
             self._told(f"leases of {_names(left.leases)}")
+
+    def _end(self, monitor: Monitor) -> None:
+        try:
+            monitors.remove(monitor)
+            self._told(f"container {monitor.conmon.container_id[:12]}, which Podman knows no more")
+        except StateError as error:
+            log.warning("%s", error)
 
 
 def _ports(found: Iterable[Rule]) -> str:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 
 from ...model.observed import ObservedContainer
 from . import seen
 from .times import Times
+
+GONE = 256
+"""How many ids are still known as ours after they are gone."""
 
 
 class Learnt:
@@ -16,6 +20,7 @@ class Learnt:
         self._times = times
         self._lock = threading.Lock()
         self._ours: set[str] = set()
+        self._gone: deque[str] = deque(maxlen=GONE)
         self._containers: dict[str, tuple[tuple[object, ...], ObservedContainer]] = {}
         self._addresses: dict[str, tuple[int, tuple[str, ...]]] = {}
 
@@ -29,11 +34,17 @@ class Learnt:
         with self._lock:
             return target in self._ours
 
+    def owned(self, target: str) -> bool:
+        """Whether it was ours, and has gone lately."""
+        with self._lock:
+            return target in self._gone
+
     def keep(self, ids: set[str]) -> None:
         """Forget all others, except what was created while the list was under way."""
         with self._lock:
             self._containers = {i: v for i, v in self._containers.items() if i in ids}
             self._addresses = {i: v for i, v in self._addresses.items() if i in ids}
+            self._gone.extend(self._ours - ids)
             self._ours &= ids
         self._times.keep(ids)
 

@@ -82,6 +82,14 @@ class Podman:
         """Podman's version, "" until it has answered once."""
         return self._api.version
 
+    def owns(self, target: str) -> bool:
+        """Whether a pod or container of that id is known as ours, without asking Podman."""
+        return self._memory.owns(target)
+
+    def owned(self, target: str) -> bool:
+        """Whether it was, and has gone lately."""
+        return self._memory.owned(target)
+
     def networks(self) -> networks.Known:
         """What Podman knows of networks, to find what it has forgotten. Raises errors.RuntimeFailure."""
         return networks.known(self._api, self._network.name)

@@ -10,6 +10,7 @@ import pytest
 
 from edgelet import errors
 from edgelet.adapters.netleft import Facts, Sweeper, sweep
+from edgelet.core import leftovers
 
 
 def test_a_podman_that_dies_of_being_asked_is_not_asked_without_end(
@@ -51,3 +52,25 @@ def test_the_end_does_not_wait_for_the_next_try(monkeypatch: pytest.MonkeyPatch)
     began = time.monotonic()
     sweeper.stop()
     assert time.monotonic() - began < 9
+
+
+def test_after_a_death_there_is_a_second_look_and_no_third(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[float] = []
+    twice = threading.Event()
+
+    def look() -> leftovers.Left:
+        looks.append(time.monotonic())
+        if len(looks) == 2:
+            twice.set()
+        return leftovers.Left()
+
+    monkeypatch.setattr(sweep, "AFTERMATH", 0.2)
+    sweeper = Sweeper(lambda: Facts(frozenset(), frozenset(), ()), lambda _: None)
+    monkeypatch.setattr(sweeper, "_look", look)
+    sweeper.start()
+    sweeper.died()
+    assert twice.wait(30)
+    assert looks[1] - looks[0] >= 0.2
+    assert not sweeper._again
+    sweeper.stop()
+    assert len(looks) == 2
