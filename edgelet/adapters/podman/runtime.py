@@ -26,6 +26,7 @@ from ...ports import Clock
 from . import api, images, kernel_log, networks, seen, spec
 from .learnt import Learnt
 from .times import Times, lives
+from .understood import understood
 
 log = logging.getLogger(__name__)
 
@@ -90,12 +91,14 @@ class Podman:
         """Whether it was, and has gone lately."""
         return self._memory.owned(target)
 
+    @understood
     def networks(self) -> networks.Known:
         """What Podman knows of networks, to find what it has forgotten. Raises errors.RuntimeFailure."""
         return networks.known(self._api, self._network.name)
 
     # ---- ports.Runtime ----------------------------------------------------------------------
 
+    @understood
     def list(self, key: PodKey | None = None) -> tuple[ObservedPod, ...]:
         """See ports.Runtime. Two calls, and one inspect per container whose state changed since the last."""
         extra = {} if key is None else {labels.POD_NAME: key.name, labels.POD_NAMESPACE: key.namespace}
@@ -107,6 +110,7 @@ class Podman:
             self._memory.keep({r["Id"] for r in rows} | {p["Id"] for p in pods})
         return answer
 
+    @understood
     def create_pod(self, pod: Pod, attempt: int) -> ObservedPod:
         """See ports.Runtime."""
         body = spec.pod_body(pod, self._naming, attempt, self._network.name)
@@ -116,12 +120,14 @@ class Podman:
         self._memory.own(made)
         return seen.created_pod(self._api.get(f"pods/{made}/json"))
 
+    @understood
     def remove_pod(self, pod_id: str) -> None:
         """See ports.Runtime."""
         if self._is_ours(f"pods/{pod_id}/json", pod_id):
             # timeout 0: whoever wanted a grace period has had it
             self._gone_is_fine(f"pods/{pod_id}", {"force": "true", "timeout": "0"})
 
+    @understood
     def create_container(
         self, sandbox: ObservedPod, pod: Pod, container: Container, restart_count: int, binds: tuple[Bind, ...]
     ) -> ObservedContainer:
@@ -155,6 +161,7 @@ class Podman:
             return False
         return True
 
+    @understood
     def start_container(self, sandbox: ObservedPod, container_id: str) -> ObservedPod:
         """See ports.Runtime."""
         self._require_ours(container_id)
@@ -168,6 +175,7 @@ class Podman:
             return self._with_infra(sandbox)
         return self._with_infra(sandbox).with_container(self.inspect_container(container_id))
 
+    @understood
     def signal_container(self, container_id: str, signal: str) -> None:
         """See ports.Runtime."""
         if not self._is_ours(f"containers/{container_id}/json", container_id):
@@ -190,11 +198,13 @@ class Podman:
             return True
         return pid > 0 and not lives(pid)
 
+    @understood
     def remove_container(self, container_id: str) -> None:
         """See ports.Runtime."""
         if self._is_ours(f"containers/{container_id}/json", container_id):
             self._gone_is_fine(f"containers/{container_id}", {"force": "true", "volumes": "true", "timeout": "0"})
 
+    @understood
     def inspect_container(self, container_id: str) -> ObservedContainer:
         """See ports.Runtime."""
         answer = self._api.get(f"containers/{container_id}/json")
@@ -202,6 +212,7 @@ class Podman:
             raise errors.NotFound(f"cannot inspect container {container_id}: it is not one of ours")
         return self._memory.remember(self._told(seen.inspected(answer)), seen.details(answer))
 
+    @understood
     def image(self, reference: str) -> Image | None:
         """See ports.Runtime."""
         try:
@@ -209,10 +220,12 @@ class Podman:
         except (errors.ImageMissing, errors.NotFound):
             return None
 
+    @understood
     def images(self) -> tuple[dict[str, Any], ...]:
         """All images as v1.ContainerImage objects."""
         return tuple(images.listed(self._api))
 
+    @understood
     def pull(self, reference: str) -> Image:
         """See ports.Runtime."""
         images.pull(self._api, reference)
