@@ -1,4 +1,4 @@
-"""Decisions of the mirror, with values only: link, back-off, leases, statuses, the node over time, events."""
+"""Decisions of the mirror, with values only: statuses, the node over time, events."""
 
 from __future__ import annotations
 
@@ -10,70 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgelet.adapters.server import patches
-from edgelet.core import mirror_events, mirror_link, mirror_node, mirror_status
+from edgelet.core import mirror_events, mirror_node, mirror_status
 from edgelet.model.events import Event
 from edgelet.model.node_facts import NodeFacts, Pressure
 from edgelet.model.pod import PodKey
 
 Json = dict[str, Any]
 WEB = PodKey("default", "web-n1")
-
-
-# ---- the link --------------------------------------------------------------------------------------
-
-
-def test_a_lost_link_is_tried_after_waits_that_double_to_five_minutes_and_are_forgotten() -> None:
-    link, waits = mirror_link.Link(), []
-    for _ in range(12):
-        link = mirror_link.failed(link, "gone", 100.0, 1.0, None, 1.0)
-        waits.append(link.retry_at - 100.0)
-    assert waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]
-    assert (link.up, link.since, link.message) == (False, 1.0, "gone")
-    link = mirror_link.worked(link, 9.0)
-    assert (link.up, link.since, link.failures, link.retry_at) == (True, 9.0, 0, 0.0)
-    assert mirror_link.worked(link, 10.0) is link
-
-
-@given(st.integers(1, 40), st.floats(0, 1, exclude_max=True))
-def test_every_wait_has_jitter_in_its_upper_half_and_an_end(failures: int, draw: float) -> None:
-    link = replace(mirror_link.Link(), failures=failures - 1)
-    wait = mirror_link.failed(link, "", 0.0, 0.0, None, draw).retry_at
-    ceiling = min(2.0 ** (failures - 1), mirror_link.RETRY_CAP)
-    assert ceiling / 2 <= wait <= ceiling
-
-
-def test_the_servers_own_wish_is_kept_and_a_change_of_the_network_does_not_break_it() -> None:
-    busy = mirror_link.failed(mirror_link.Link(), "429", 0.0, 0.0, 30.0, 0.0)
-    assert busy.retry_at == 30.0
-    assert mirror_link.network_changed(busy, 1.0) is busy
-
-
-def test_a_change_of_the_network_ends_a_long_wait_but_not_time_and_again() -> None:
-    lost = replace(mirror_link.Link(), failures=9, retry_at=300.0)
-    once = mirror_link.network_changed(lost, 10.0)
-    assert 10.0 < once.retry_at < 11.0
-    again = mirror_link.failed(once, "", 10.5, 0.0, None, 1.0)
-    assert mirror_link.network_changed(again, 11.0) is again
-    assert mirror_link.network_changed(again, 20.0).retry_at < 21.0
-
-
-def test_an_own_renewal_whose_answer_was_lost_is_no_clash() -> None:
-    holder = mirror_link.trying(mirror_link.Holder(), "t1")
-    assert not mirror_link.clash(mirror_link.judged(holder, "t1", True, 5.0), 40.0, 5.0)
-    other = mirror_link.judged(holder, "foreign", True, 5.0)
-    assert mirror_link.clash(other, 40.0, 5.0)
-    assert not mirror_link.clash(other, 40.0, 46.0)
-    assert not mirror_link.clash(mirror_link.judged(holder, "foreign", False, 5.0), 40.0, 5.0)
-
-
-def test_a_mirror_that_does_not_last_is_made_ever_more_rarely_but_an_edit_counts_anew() -> None:
-    churn, waits = mirror_link.Churn(), []
-    for _ in range(14):
-        churn = mirror_link.made(churn, True, 0.0)
-        waits.append(mirror_link.may_make_at(churn))
-    assert waits[:6] == [0.0, 0.0, 2.0, 4.0, 8.0, 16.0] and waits[-1] == mirror_link.RETRY_CAP
-    assert mirror_link.may_make_at(mirror_link.made(churn, False, 1.0)) == 0.0
-    assert mirror_link.may_make_at(mirror_link.made(churn, True, 1000.0)) == 0.0
 
 
 # ---- the status ------------------------------------------------------------------------------------
