@@ -96,6 +96,7 @@ class Faults(Chaos):
             super().round()
             return
         if self.first is None:
+            self._whole()
             time.sleep(QUIET)
             self.first = Size.of(self.agent.pid)
             print(f"at first {self.first}", flush=True)
@@ -118,16 +119,21 @@ class Faults(Chaos):
     def end(self) -> list[str]:
         """What is left, and what has grown."""
         assert self.proxy is not None
-        for name in sorted(set(self.kinds) - set(self.wanted)):
-            self.wanted[name] = self.version
-            self.agent.write(self.kinds[name](name, self.version), name=name)
-        self.settle()
+        self._whole()
         grown = self.grown()
         print(dict(self.proxy.counts), flush=True)
         try:
             return [*grown, *super().end()]
         finally:
             self.proxy.close()
+
+    def _whole(self) -> None:
+        """All pods are there."""
+        for name in sorted(set(self.kinds) - set(self.wanted)):
+            self.wanted[name] = self.version
+            self.agent.write(self.kinds[name](name, self.version), name=name)
+        self.settle()
+        self.before = self.identity()
 
     def grown(self) -> list[str]:
         """In which respects the agent is not as it was, once it has been quiet: it gives memory back then."""

@@ -19,6 +19,7 @@ import shutil
 import socket
 import subprocess
 import tarfile
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -200,11 +201,12 @@ class PodmanEnv:
 
 
 @pytest.fixture(scope="session")
-def podman_env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PodmanEnv]:
+def podman_env() -> Iterator[PodmanEnv]:
     """One isolated Podman for the whole run; skips with the reason where there cannot be one."""
     reason = why_not()
     if reason:
         pytest.skip(reason)
-    env = PodmanEnv(str(tmp_path_factory.mktemp("podman")))
+    # Podman refuses a run root of more than 50 characters, and pytest's own directories come near that.
+    env = PodmanEnv(tempfile.mkdtemp(prefix="edge-"))
     yield env
     env.close()
