@@ -25,6 +25,8 @@ SETTLE = 480.0
 """Seconds until all is as it should be: several failures in a row are answered with growing patience."""
 DYING = 10.0
 """Seconds that a killed process may take to be gone."""
+GOING = 15.0
+"""Seconds that a pod may take to go down, over as many rounds as there are in them."""
 LEFT = 480.0
 """Seconds until what a killed Podman left is gone, at the end of all."""
 
@@ -40,8 +42,8 @@ class Chaos:
     version: int = 0
     touched: set[str] = field(default_factory=set)
     edited: set[str] = field(default_factory=set)
-    slow: set[str] = field(default_factory=set)
-    """Pods that may still be on their way down when all looks as wanted: what ends runs and is Ready until then."""
+    slow: dict[str, float] = field(default_factory=dict)
+    """When pods were told to go down that may still run, and be Ready, when all looks as wanted."""
     rough: bool = False
     """Something was killed in this round."""
     hurt: bool = False
@@ -77,7 +79,7 @@ class Chaos:
         file, aside = self.agent.manifests / f"{name}.yaml", self.agent.directory / "aside"
         pause = self.chance.choice((0.0, 0.3, 1.0, 3.0)) * self.chance.random()
         self._touch(name, edited=True)
-        self.slow.add(name)
+        self.slow[name] = time.monotonic()
         self._note(f"move {name} away for {pause:.2f} s")
         file.rename(aside)
         time.sleep(pause)
@@ -93,7 +95,8 @@ class Chaos:
 
     def kill_conmon(self) -> None:
         """A monitor dies, of whatever container. What it watched is ended with grace: it runs on till then."""
-        self.slow |= self._murder("conmon", lambda c: True, lambda c: int(Path(c["ConmonPidFile"]).read_text()))
+        killed = self._murder("conmon", lambda c: True, lambda c: int(Path(c["ConmonPidFile"]).read_text()))
+        self.slow |= dict.fromkeys(killed, time.monotonic())
 
     def kill_agent(self) -> None:
         """kill -9, and a new one a moment later."""
@@ -117,7 +120,7 @@ class Chaos:
         if (name := self._some()) is None or not self.agent.running:
             return
         self._touch(name, edited=True)
-        self.slow.add(name)
+        self.slow[name] = time.monotonic()
         self.agent.cli("restart", name, check=False)
         self._note(f"restart {name}")
 
@@ -179,9 +182,8 @@ class Chaos:
 
     def round(self) -> None:
         """Some troubles at random moments, then quiet until all is as wanted."""
-        late = set(self.slow)
+        late = {name for name, told in self.slow.items() if time.monotonic() - told < GOING}
         self.touched.clear()
-        self.slow.clear()
         self.edited.clear()
         self.story.clear()
         self.rough = False
@@ -215,7 +217,7 @@ class Chaos:
                 waits = [c for c in ("app", "side", "init") if self.agent.waiting(name, c) == "CrashLoopBackOff"]
                 if waits and name not in self.edited:
                     self._touch(name, edited=True)
-                    self.slow.add(name)
+                    self.slow[name] = time.monotonic()
                     self.agent.cli("restart", name, check=False)
 
     def wrong(self) -> str:
