@@ -46,7 +46,8 @@ class Size:
     def of(cls, pid: int) -> Size:
         """As the kernel counts it."""
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-        memory = next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+        # not what is mapped from files: that part changes with who else on the machine runs Python
+        memory = next(int(line.split()[1]) for line in lines if line.startswith("Pss_Anon:"))
         threads = len(os.listdir(f"/proc/{pid}/task"))
         return cls(memory, threads, len(os.listdir(f"/proc/{pid}/fd")))
 
