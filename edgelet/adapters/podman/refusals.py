@@ -49,6 +49,8 @@ _DAMAGED = re.compile(
 """What Podman 4.3 says when directories of an image's layers are gone, or their record is."""
 
 _START = "start container"
+_OWN_LIMIT = "memory limit could be too low"
+"""How crun begins when the pod's own limit leaves no memory, before "cannot allocate memory"."""
 _MACHINE = re.compile(
     r"no space left on device|cannot allocate memory|resource temporarily unavailable|device or resource busy"
     r"|too many open files|input/output error|quota exceeded|read-only file system|timed out|dbus|systemd"
@@ -79,7 +81,7 @@ def failure(status: int, cause: str, message: str, what: str) -> errors.RuntimeF
 def _refused(text: str, what: str) -> bool:
     """Whether it is the pod's own fault. What else an OCI runtime says at a start is so, unless it is the machine's."""
     if what.startswith(_START):
-        if _MACHINE.search(text):
+        if _MACHINE.search(text) and _OWN_LIMIT not in text:
             return False
         if "oci runtime error" in text:
             return True

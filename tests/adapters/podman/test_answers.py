@@ -156,6 +156,11 @@ REFUSED = "runc: runc create failed: unable to start container process: error du
     ("said", "expected"),
     [
         ("unable to set memory limit to 4096 (current usage: 2764800)", errors.Permanent),
+        (
+            "crun: the memory limit could be too low: enable controllers `+memory`: write file "
+            "`/sys/fs/cgroup/machine.slice/libpod-1.scope/cgroup.subtree_control`: Cannot allocate memory",
+            errors.Permanent,
+        ),
         ('error mounting "/x" to rootfs at "/proc/x": it is inside /proc', errors.Permanent),
         ("write /proc/sys/net/ipv4/ip_local_port_range: invalid argument", errors.Permanent),
         ("mkdir /x: no space left on device", errors.Temporary),
