@@ -210,3 +210,13 @@ def podman_env() -> Iterator[PodmanEnv]:
     env = PodmanEnv(tempfile.mkdtemp(prefix="edge-"))
     yield env
     env.close()
+
+
+@pytest.fixture
+def own_podman() -> Iterator[PodmanEnv]:
+    """An isolated Podman for one test, which may break it."""
+    if reason := why_not():
+        pytest.skip(reason)
+    env = PodmanEnv(tempfile.mkdtemp(prefix="edge-"))
+    yield env
+    env.close()

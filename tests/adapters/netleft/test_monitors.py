@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
-from collections.abc import Iterator
 
 import pytest
 
 from edgelet.adapters.netleft import Facts, Sweeper, monitors
 from edgelet.core import leftovers
 from edgelet.core.conmon import Conmon
-from tests.support.podman_env import PodmanEnv, why_not
+from tests.support.podman_env import PodmanEnv
 
 SECONDS = 60.0
-
-
-@pytest.fixture
-def env() -> Iterator[PodmanEnv]:
-    if reason := why_not():
-        pytest.skip(reason)
-    made = PodmanEnv(tempfile.mkdtemp(prefix="edge-"))
-    yield made
-    made.close()
 
 
 def initialized(env: PodmanEnv) -> str:
@@ -37,10 +26,10 @@ def watched(container: str) -> list[leftovers.Monitor]:
 
 
 def test_pain_53_a_forgotten_container_ends_and_one_that_podman_knows_stays(
-    env: PodmanEnv, monkeypatch: pytest.MonkeyPatch
+    own_podman: PodmanEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leftovers, "PATIENCE", 0.5)
-    forgotten, known, foreign = (initialized(env) for _ in range(3))
+    forgotten, known, foreign = (initialized(own_podman) for _ in range(3))
     assert all(len(watched(c)) == 1 for c in (forgotten, known, foreign))
     told: list[str] = []
 
@@ -59,8 +48,8 @@ def test_pain_53_a_forgotten_container_ends_and_one_that_podman_knows_stays(
     assert len(watched(known)) == len(watched(foreign)) == 1
 
 
-def test_a_monitor_that_is_another_process_by_now_is_let_be(env: PodmanEnv) -> None:
-    made = initialized(env)
+def test_a_monitor_that_is_another_process_by_now_is_let_be(own_podman: PodmanEnv) -> None:
+    made = initialized(own_podman)
     (seen,) = watched(made)
     monitors.remove(leftovers.Monitor(seen.pid, "1", seen.conmon))
     assert watched(made) == [seen]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sqlite3
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,7 @@ import pytest
 from edgelet import errors
 from edgelet.adapters.podman.runtime import half_made
 from edgelet.model.pod import Container, Pod
-from tests.support.podman_env import IMAGE, PodmanEnv, why_not
+from tests.support.podman_env import IMAGE, PodmanEnv
 
 ID = "5" * 64
 REFUSAL = (
@@ -27,16 +25,6 @@ def test_only_a_name_that_the_storage_holds_is_half_made() -> None:
     assert half_made(REFUSAL, "web") == ID
     assert half_made(REFUSAL, "other") == ""
     assert half_made(f'container name "web" is already in use by {ID}: already exists', "web") == ""
-
-
-@pytest.fixture
-def env() -> Iterator[PodmanEnv]:
-    """A Podman whose database may be broken."""
-    if reason := why_not():
-        pytest.skip(reason)
-    made = PodmanEnv(tempfile.mkdtemp(prefix="edge-"))
-    yield made
-    made.close()
 
 
 def pod() -> Pod:
@@ -65,15 +53,15 @@ class Database:
 
 
 @pytest.mark.podman
-def test_a_half_made_container_is_removed_and_made_anew(env: PodmanEnv) -> None:
+def test_a_half_made_container_is_removed_and_made_anew(own_podman: PodmanEnv) -> None:
     """Killed at the worst moment: Podman's storage has the container, its database does not."""
-    runtime, wanted = env.runtime("half"), pod()
+    runtime, wanted = own_podman.runtime("half"), pod()
     sandbox = runtime.create_pod(wanted, 0)
-    database = Database(env)
+    database = Database(own_podman)
     lost = runtime.create_container(sandbox, wanted, wanted.containers[0], 0, ())
-    env.service.stop()
+    own_podman.service.stop()
     database.go_back()
-    again = PodmanEnv(env.directory, attach=True)
+    again = PodmanEnv(own_podman.directory, attach=True)
     try:
         made = again.runtime("half").create_container(sandbox, wanted, wanted.containers[0], 0, ())
         assert made.id != lost.id
@@ -83,10 +71,10 @@ def test_a_half_made_container_is_removed_and_made_anew(env: PodmanEnv) -> None:
 
 
 @pytest.mark.podman
-def test_a_foreign_container_of_that_name_is_left_alone(env: PodmanEnv) -> None:
-    runtime, wanted = env.runtime("half"), pod()
+def test_a_foreign_container_of_that_name_is_left_alone(own_podman: PodmanEnv) -> None:
+    runtime, wanted = own_podman.runtime("half"), pod()
     sandbox = runtime.create_pod(wanted, 0)
-    foreign = env.run("create", "--name", "web-n1_default_app_0_half", IMAGE, "sleep", "9").strip()
+    foreign = own_podman.run("create", "--name", "web-n1_default_app_0_half", IMAGE, "sleep", "9").strip()
     with pytest.raises(errors.Conflict):
         runtime.create_container(sandbox, wanted, wanted.containers[0], 0, ())
-    assert foreign[:12] in env.run("ps", "--all")
+    assert foreign[:12] in own_podman.run("ps", "--all")
