@@ -41,6 +41,7 @@ _VALUES = {
     "-l": "log",
     "--log-path": "log",
 }
+_KEPT = ("PATH", "XDG_RUNTIME_DIR")
 _SKIPPED = frozenset(
     {"-u", "--cuuid", "-n", "--name", "-p", "--container-pidfile", "--exit-command",
      "--exit-command-arg", "--conmon-pidfile", "--log-level", "--log-size-max", "--log-tag", "--socket-dir-path",
@@ -77,6 +78,12 @@ def parse(argv: Sequence[str]) -> Conmon | None:
         exit_dir=found.get("exit_dir", DEFAULT_EXIT_DIR),
         log=found.get("log", ""),
     )
+
+
+def environment(path: str, variables: Sequence[str]) -> dict[str, str]:
+    """What its runtime needs of conmon's own `variables` ("NAME=value") to find its state; `path` unless they say."""
+    pairs = (text.partition("=") for text in variables)
+    return {"PATH": path} | {name: value for name, _, value in pairs if name in _KEPT and value}
 
 
 def _without_log(args: Sequence[str]) -> tuple[str, ...]:

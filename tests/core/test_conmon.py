@@ -50,3 +50,9 @@ def test_long_forms_and_defaults() -> None:
 )
 def test_no_conmon_of_a_container(argv: list[str]) -> None:
     assert conmon.parse(argv) is None
+
+
+def test_of_its_environment_a_runtime_gets_what_leads_to_its_state() -> None:
+    found = conmon.environment("/bin", ["XDG_RUNTIME_DIR=/run/user/0", "SECRET=x", "PATH=", "HOME=/root", ""])
+    assert found == {"PATH": "/bin", "XDG_RUNTIME_DIR": "/run/user/0"}
+    assert conmon.environment("/bin", ["PATH=/sbin"]) == {"PATH": "/sbin"}

@@ -14,8 +14,6 @@ from ...errors import StateError
 
 SECONDS = 20.0
 """For the OCI runtime to take its container away."""
-_KEPT_ENV = ("PATH", "XDG_RUNTIME_DIR")
-"""Variables of conmon that decide where a runtime looks for its state."""
 
 
 def read(lost: Callable[[Conmon], bool]) -> tuple[Monitor, ...]:
@@ -31,7 +29,8 @@ def remove(monitor: Monitor) -> None:
     facts = monitor.conmon
     words = [facts.runtime or "crun", *facts.runtime_args, "delete", "--force", facts.container_id]
     try:
-        subprocess.run(words, check=True, capture_output=True, timeout=SECONDS, env=_environment(monitor.pid))
+        env = conmon.environment(os.environ.get("PATH", os.defpath), _strings(monitor.pid, "environ"))
+        subprocess.run(words, check=True, capture_output=True, timeout=SECONDS, env=env)
     except (OSError, subprocess.SubprocessError) as error:
         raise StateError(f"cannot end the container {facts.container_id[:12]}, which Podman forgot: {error}") from error
 
@@ -48,12 +47,6 @@ def _since(pid: int) -> str:
     """The tick of its start (proc(5), field 22)."""
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
         return file.read().rpartition(")")[2].split()[19]
-
-
-def _environment(pid: int) -> dict[str, str]:
-    pairs = (text.partition("=") for text in _strings(pid, "environ"))
-    own = {"PATH": os.environ.get("PATH", os.defpath)}
-    return own | {name: value for name, _, value in pairs if name in _KEPT_ENV and value}
 
 
 def _strings(pid: int, name: str) -> list[str]:

@@ -19,9 +19,6 @@ log = logging.getLogger(__name__)
 FALLBACKS = ("crun", "runc")
 """Asked in this order whether they know the container, when its conmon cannot be read any more."""
 
-_KEPT_ENV = ("PATH", "XDG_RUNTIME_DIR")
-"""Variables of conmon that decide where a runtime looks for its state."""
-
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -45,14 +42,14 @@ def look_up(target: Target) -> Known:
 
 def _conmon_of(target: Target) -> tuple[conmon.Conmon | None, dict[str, str]]:
     """What the container's parent process says; its conmon, unless that has died."""
-    env = {"PATH": os.environ.get("PATH", os.defpath)}
+    path = os.environ.get("PATH", os.defpath)
+    env = conmon.environment(path, ())
     try:
         parent = _parent(target.pid)
         facts = conmon.parse(_strings(f"/proc/{parent}/cmdline"))
         if facts is None or facts.container_id != target.container_id:
             return None, env
-        pairs = (text.partition("=") for text in _strings(f"/proc/{parent}/environ"))
-        return facts, env | {name: value for name, _, value in pairs if name in _KEPT_ENV and value}
+        return facts, conmon.environment(path, _strings(f"/proc/{parent}/environ"))
     except OSError as error:
         log.debug("cannot read the conmon of container %s: %s", target.container_id[:12], error)
         return None, env
