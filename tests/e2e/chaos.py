@@ -246,11 +246,10 @@ class Chaos:
             return f"Podman has pods {pods}, wanted {sorted(self.wanted)}"
         every = self._all()
         dead = [c["Name"] for c in every if c["State"]["Running"] and not alive(int(c["State"]["Pid"]))]
-        infra = [
-            c["Name"] for c in every if c.get("IsInfra") and self._pod_of(c) != "job" and not c["State"]["Running"]
-        ]
-        if dead or infra:
-            return f"dead: {dead + infra}"
+        # a job has ended here, and its infra container ends with it
+        odd = [c["Name"] for c in every if c.get("IsInfra") and c["State"]["Running"] == (self._pod_of(c) == "job")]
+        if dead or odd:
+            return f"dead, or alive without a reason: {dead + odd}"
         made = [c for c in every if not c.get("IsInfra")]
         running = sorted((self._pod_of(c), self._name_of(c)) for c in made if c["State"]["Running"])
         should = sorted(
