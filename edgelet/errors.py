@@ -29,6 +29,16 @@ The library's own error is always chained as the cause.
 
 from __future__ import annotations
 
+import os
+
+
+def cause(error: BaseException) -> str:
+    """What the system said, for the end of a sentence: "Read-only file system: /var/lib/x", without its number."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    place = error.filename
+    return f"{error.strerror}: {os.fsdecode(place)}" if isinstance(place, str | bytes) else error.strerror
+
 
 class EdgeletError(Exception):
     """Base of all edgelet errors; `str()` reads as a sentence: "cannot X: cause"."""

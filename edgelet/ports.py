@@ -54,7 +54,10 @@ class Runtime(Protocol):
     def create_container(
         self, sandbox: ObservedPod, pod: Pod, container: Container, restart_count: int, binds: tuple[Bind, ...]
     ) -> ObservedContainer:
-        """Create (not start) an instance. Raises ImageMissing, Conflict, NotFound (pod gone), Permanent."""
+        """Create (not start) an instance.
+
+        Raises ImageMissing, Conflict, NotFound (pod gone), Permanent, VolumeError (its log cannot be written).
+        """
         ...
 
     def start_container(self, sandbox: ObservedPod, container_id: str) -> ObservedPod:

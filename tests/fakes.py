@@ -432,6 +432,7 @@ class FakeVolumes:
         self.data: set[str] = set()
         self.removed: list[str] = []
         self.fail_with: errors.VolumeError | None = None
+        self.message_fails: errors.VolumeError | None = None
         self.remove_fails: errors.StateError | None = None
         self.texts: dict[tuple[str, str], str] = {}
         self.layers: dict[str, tuple[str, ...]] = {}
@@ -464,6 +465,8 @@ class FakeVolumes:
 
     def message_file(self, pod: Pod, container: Container, restart_count: int) -> Bind:
         """See ports.Volumes."""
+        if self.message_fails is not None:
+            raise self.message_fails
         self.data.add(pod.uid)
         return Bind(f"/data/{pod.uid}/{container.name}/{restart_count:08x}", container.termination_message_path)
 

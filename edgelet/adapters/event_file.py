@@ -45,7 +45,7 @@ class EventFile:
         except FileNotFoundError:
             pass
         except OSError as error:
-            log.warning("cannot read the events of earlier runs from %s: %s", self._path, error.strerror)
+            log.warning("cannot read the events of earlier runs from %s: %s", self._path, errors.cause(error))
         self._version = max((e.version for e in self._events.events()), default=0)
         self._events.subscribe(self._changed)
 
@@ -77,7 +77,7 @@ class EventFile:
             self._failed = False
         except (OSError, errors.StateError) as error:
             if not self._failed:
-                log.error("cannot keep events in %s: %s", self._path, error)
+                log.error("cannot keep events in %s: %s", self._path, errors.cause(error))
             self._failed = True
             return
         self._version = max((e.version for e in new), default=self._version)

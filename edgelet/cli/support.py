@@ -117,7 +117,7 @@ def _tried(get: Callable[[], str]) -> str:
     try:
         return get()
     except (errors.EdgeletError, OSError, subprocess.SubprocessError, ValueError) as error:
-        return f"could not be had: {error}\n"
+        return f"could not be had: {errors.cause(error)}\n"
 
 
 def _output(command: tuple[str, ...]) -> str:

@@ -159,8 +159,8 @@ def advice(trouble: Trouble) -> str:
     if trouble.kind is Kind.REFUSED:
         return "the pod asks for what Podman or its runtime refuses: change its manifest"
     return (
-        "look for a full disk (df -h) and at what `podman info` says; `edgelet restart` tries everything again,"
-        " a restart of the machine clears what Podman keeps in memory"
+        "look for a disk that is full (df -h) or read-only (findmnt -O ro) and at what `podman info` says;"
+        " `edgelet restart` tries everything again, a restart of the machine clears what Podman keeps in memory"
     )
 
 

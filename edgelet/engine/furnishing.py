@@ -86,10 +86,18 @@ class Furnishing:
         taken = {os.path.normpath(b.target) for b in binds}
         path = container.termination_message_path
         if path and os.path.normpath(path) not in taken:
-            binds = (*binds, self._volumes.message_file(pod, container, number))
+            binds = (*binds, *self._message(pod, container, number))
         if (ips or pod.host_network) and HOSTS not in taken:
             binds = (*binds, self._volumes.hosts_file(pod, ips))
         return binds
+
+    def _message(self, pod: Pod, container: Container, number: int) -> tuple[Bind, ...]:
+        """The file of its last words; it runs without one on a disk that takes none, as in the kubelet (3.14)."""
+        try:
+            return (self._volumes.message_file(pod, container, number),)
+        except errors.VolumeError as error:
+            log.warning("%s: %s; it runs without", pod.key, error)
+            return ()
 
 
 def _without_images(pod: Pod, container: Container) -> Container:

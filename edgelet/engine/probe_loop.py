@@ -8,7 +8,7 @@ import selectors
 import threading
 from dataclasses import dataclass
 
-from .. import ports
+from .. import errors, ports
 from ..core.probes import Outcome
 from .probe_io import Answer, Deadline, Ready, Steps
 
@@ -124,7 +124,7 @@ class Loop:
             answer = Answer(Outcome.FAILURE, "context deadline exceeded", timed_out=True)
         except OSError as error:
             one.steps.close()
-            answer = Answer(Outcome.ERRORED, f"cannot probe: {error}")
+            answer = Answer(Outcome.ERRORED, f"cannot probe: {errors.cause(error)}")
         del self._tries[token]
         return answer
 

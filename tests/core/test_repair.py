@@ -134,7 +134,7 @@ ADVICE = [
     (replace(FAILED, verb=Verb.CREATE_POD, kind=Kind.TAKEN), "rename or remove one of them"),
     (replace(FAILED, verb=Verb.REMOVE_POD), "processes in state D"),
     (replace(FAILED, verb=Verb.KILL_CONTAINER), "processes in state D"),
-    (replace(FAILED, verb=Verb.CREATE_POD), "a full disk"),
+    (replace(FAILED, verb=Verb.CREATE_POD), "a disk that is full (df -h) or read-only"),
     (replace(FAILED, verb=Verb.START_POD, kind=Kind.REFUSED), "change its manifest"),
     (replace(FAILED, verb=Verb.KILL_CONTAINER, kind=Kind.REFUSED), "processes in state D"),
 ]

@@ -589,6 +589,15 @@ def test_a_mount_that_fails_later_is_the_container_s(world: World) -> None:
     assert world.runtime.running() == ["app"]
 
 
+def test_a_container_runs_without_a_termination_message_where_the_disk_takes_none(world: World) -> None:
+    up(world)
+    world.volumes.message_fails = errors.VolumeError("cannot create the termination message file")
+    world.exit("app", 1)
+    world.run(20)
+    assert (world.runtime.running(), count(world)) == (["app"], 1)
+    assert [c.name for c in world.status.containers if c.ready] == ["app"]
+
+
 def test_a_container_that_podman_refuses_to_make(world: World) -> None:
     world.runtime.fail("create_container", errors.Permanent("cannot create: invalid option"), times=3)
     up(world)

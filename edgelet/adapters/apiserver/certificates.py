@@ -19,7 +19,7 @@ import yaml
 
 from ... import durable
 from ...core import backoff, mirror_certs, mirror_link
-from ...errors import LinkError, Refused, StateError
+from ...errors import LinkError, Refused, StateError, cause
 from ...ports import Clock
 from . import api, kubeconfig
 from .node import NodeState
@@ -192,4 +192,4 @@ def _child(arguments: list[str], given: bytes = b"") -> bytes:
         why = error.stderr.decode(errors="replace").strip().splitlines()
         raise LinkError(f"cannot make a client certificate: {why[-1] if why else error}") from error
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise LinkError(f"cannot make a client certificate: {error}") from error
+        raise LinkError(f"cannot make a client certificate: {cause(error)}") from error

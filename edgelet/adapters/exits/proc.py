@@ -9,7 +9,7 @@ import signal
 import time
 
 from ...core import conmon
-from ...errors import StateError
+from ...errors import StateError, cause
 
 
 def exit_dir_of(conmon_pid: int) -> str:
@@ -52,7 +52,7 @@ def write_exit_file(exit_dir: str, container_id: str, code: int) -> None:
             file.write(str(code))
         os.rename(temporary, path)
     except OSError as error:
-        raise StateError(f"cannot write exit file {path}: {error}") from error
+        raise StateError(f"cannot write exit file {path}: {cause(error)}") from error
 
 
 def is_conmon(pid: int, container_id: str) -> bool:

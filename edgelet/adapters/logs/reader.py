@@ -167,7 +167,7 @@ def _open(path: str) -> int:
     except FileNotFoundError as error:
         raise errors.NotFound(f"cannot read the log {path}: it is not there (any more)") from error
     except OSError as error:
-        raise errors.StateError(f"cannot read the log {path}: {error}") from error
+        raise errors.StateError(f"cannot read the log {path}: {errors.cause(error)}") from error
 
 
 def _previous(pod: Pod, status: ContainerStatus, newest: str) -> str:

@@ -20,4 +20,6 @@ def remove(pod_logs_dir: str, uid: str) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise errors.StateError(f"cannot delete the logs of pod {uid} in {pod_logs_dir}: {error}") from error
+        raise errors.StateError(
+            f"cannot delete the logs of pod {uid} in {pod_logs_dir}: {errors.cause(error)}"
+        ) from error

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ...core import conmon
 from ...core.conmon import Conmon
 from ...core.leftovers import Monitor
-from ...errors import StateError
+from ...errors import StateError, cause
 
 SECONDS = 20.0
 """For the OCI runtime to take its container away."""
@@ -32,7 +32,9 @@ def remove(monitor: Monitor) -> None:
         env = conmon.environment(os.environ.get("PATH", os.defpath), _strings(monitor.pid, "environ"))
         subprocess.run(words, check=True, capture_output=True, timeout=SECONDS, env=env)
     except (OSError, subprocess.SubprocessError) as error:
-        raise StateError(f"cannot end the container {facts.container_id[:12]}, which Podman forgot: {error}") from error
+        raise StateError(
+            f"cannot end the container {facts.container_id[:12]}, which Podman forgot: {cause(error)}"
+        ) from error
 
 
 def _monitor(pid: int) -> Monitor | None:

@@ -7,7 +7,7 @@ import shlex
 import subprocess
 from collections.abc import Iterable
 
-from ...errors import StateError
+from ...errors import StateError, cause
 from ...model.network import Rule
 
 SECONDS = 20.0
@@ -52,5 +52,5 @@ def _run(*words: str) -> str:
     except FileNotFoundError:
         return ""
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise StateError(f"cannot run {words[0]}: {error}") from error
+        raise StateError(f"cannot run {words[0]}: {cause(error)}") from error
     return done.stdout

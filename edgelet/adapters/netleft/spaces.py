@@ -12,7 +12,7 @@ import subprocess
 import threading
 from collections.abc import Collection
 
-from ...errors import StateError
+from ...errors import StateError, cause
 from ...model.network import Space
 
 PLACE = "/run/netns"
@@ -43,7 +43,7 @@ def remove(space: Space) -> None:
     except FileNotFoundError:
         pass
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise StateError(f"cannot remove the network namespace {space.path}: {error}") from error
+        raise StateError(f"cannot remove the network namespace {space.path}: {cause(error)}") from error
 
 
 def _inode(path: str) -> int:

@@ -58,7 +58,7 @@ class Store:
             why = (error.stderr or "").strip().splitlines()
             raise errors.StateError(f"cannot make a certificate: {_advice(why[-1] if why else str(error))}") from error
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise errors.StateError(f"cannot make a certificate: {error}") from error
+            raise errors.StateError(f"cannot make a certificate: {errors.cause(error)}") from error
 
     def ensure_tokens(self) -> None:
         """Make one token for each role, once. Raises errors.StateError."""

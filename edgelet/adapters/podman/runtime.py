@@ -31,6 +31,7 @@ from .understood import understood
 log = logging.getLogger(__name__)
 
 CREATE_SECONDS = 120.0
+LOG_MODE = 0o640
 _UNHEARD = ("sending signal to container", "timed out waiting for file")
 """How Podman 5 and 4 tell that a container's end came to no conmon."""
 
@@ -133,7 +134,7 @@ class Podman:
     ) -> ObservedContainer:
         """See ports.Runtime."""
         path = self._layout.log_path(pod.namespace, pod.name, pod.uid, container.name, restart_count)
-        _make_log_dir(path)
+        _make_log(path)
         instance = spec.Instance(sandbox.id, restart_count, binds, path, self._facts)
         body = spec.container_body(pod, container, instance, self._naming)
         for sentence in spec.dropped_limits(container, self._facts):
@@ -368,8 +369,11 @@ def half_made(message: str, name: str) -> str:
     return found[2] if found and found[1] == name else ""
 
 
-def _make_log_dir(path: str) -> None:
+def _make_log(path: str) -> None:
+    """The file that conmon will append to: of a disk that takes none conmon tells nobody."""
     try:
         os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+        os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, LOG_MODE))
     except OSError as error:
-        raise errors.Temporary(f"cannot create the log directory {os.path.dirname(path)}: {error.strerror}") from error
+        why = f"cannot make the log file {path}: {error.strerror}"
+        raise errors.VolumeError(why, reason="CreateContainerConfigError") from error

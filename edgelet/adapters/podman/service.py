@@ -242,7 +242,7 @@ class Service:
             self._child = self._spawn(words)
         except OSError as error:
             hint = "; is Podman installed?" if error.filename == self._command[0] else ""
-            self._fail(f"cannot start the Podman service: {error}{hint}", error)
+            self._fail(f"cannot start the Podman service: {errors.cause(error)}{hint}", error)
         self._state.starts += 1
         self._await_socket()
         threading.Thread(target=self._reap_when_idle, args=(self._child,), name="podman-idle", daemon=True).start()

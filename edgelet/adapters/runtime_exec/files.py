@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import ExecError
+from ...errors import ExecError, cause
 
 MARKER = "EDGELET_EXEC"
 """Name of the variable that a command started by edgelet carries, and all its children."""
@@ -108,7 +108,7 @@ class Slots:
             for name in os.listdir(self._directory):
                 _unlink(os.path.join(self._directory, name))
         except OSError as error:
-            raise ExecError(f"cannot prepare {self._directory} for exec calls: {error}") from error
+            raise ExecError(f"cannot prepare {self._directory} for exec calls: {cause(error)}") from error
         self._ready = True
 
     def _write(self, key: Key, process: Mapping[str, Any]) -> Slot:

@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 
 from ... import ports
-from ...errors import ExecError
+from ...errors import ExecError, cause
 from . import client, files, interactive, runtime
 
 MAX_OUTPUT = 10 * 1024
@@ -44,7 +44,7 @@ class OciExec:
             return self._spawn(target, known, slot)
         except OSError as error:
             self._slots.give_back(slot)
-            raise ExecError(f"cannot start {known.argv[0]} for {target.key}: {error}") from error
+            raise ExecError(f"cannot start {known.argv[0]} for {target.key}: {cause(error)}") from error
 
     def forget(self, container_id: str) -> None:
         """See ports.ExecRunner."""
@@ -80,7 +80,7 @@ class OciExec:
         try:
             return interactive.begin(self._slots, slot, known, target, stdin)
         except OSError as error:
-            raise ExecError(f"cannot start {known.argv[0]} for {target.key}: {error}") from error
+            raise ExecError(f"cannot start {known.argv[0]} for {target.key}: {cause(error)}") from error
 
     def _spawn(self, target: ports.Target, known: runtime.Known, slot: files.Slot) -> Running:
         reader, writer = os.pipe2(os.O_CLOEXEC)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...core import conmon
-from ...errors import ExecError
+from ...errors import ExecError, cause
 from ...ports import Target
 
 log = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ def _process(target: Target, path: str) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ExecError(
             f"cannot run a command in container {target.container_id[:12]} of {target.key}: "
-            f"its OCI config {path or '(unknown)'} cannot be read: {error}"
+            f"its OCI config {path or '(unknown)'} cannot be read: {cause(error)}"
         ) from error
     if not isinstance(process, dict):
         raise ExecError(f"cannot run a command in {target.key}: {path} has no process object")

@@ -78,7 +78,7 @@ class Port:
                     self._listen()
                 self._tell("")
             except (OSError, errors.EdgeletError) as error:  # ssl.SSLError is an OSError
-                self._tell(f"cannot serve {self.what} on {self._address}:{self._port}: {error}")
+                self._tell(f"cannot serve {self.what} on {self._address}:{self._port}: {errors.cause(error)}")
             await asyncio.sleep(RENEWAL_SECONDS if self._server is not None else pause)
             pause = min(2 * pause, RENEWAL_SECONDS)
 

@@ -61,7 +61,7 @@ class HostVolumes:
                 with open(f"/proc/self/fd/{descriptor}", encoding="utf-8", errors="replace") as file:
                     return file.read(TEXT_MOST)
         except (OSError, errors.VolumeError) as error:
-            raise errors.VolumeError(f"cannot read {path} of volume {volume}: {error}") from error
+            raise errors.VolumeError(f"cannot read {path} of volume {volume}: {errors.cause(error)}") from error
 
     def message_file(self, pod: Pod, container: Container, restart_count: int) -> Bind:
         """See ports.Volumes. The file is another one each time: a container that still ends may hold the old one."""
@@ -72,7 +72,7 @@ class HostVolumes:
             os.chmod(path, 0o666)  # whatever the umask: the container may run as anybody
         except OSError as error:
             raise errors.VolumeError(
-                f"cannot create the termination message file of container {container.name}: {error}",
+                f"cannot create the termination message file of container {container.name}: {errors.cause(error)}",
                 reason="CreateContainerConfigError",
             ) from error
         return Bind(path, container.termination_message_path, kind="file")
@@ -93,7 +93,7 @@ class HostVolumes:
                     file.write(text)
                 os.chmod(path, 0o644)
         except OSError as error:
-            raise errors.VolumeError(f"cannot write /etc/hosts of pod {pod.key}: {error}") from error
+            raise errors.VolumeError(f"cannot write /etc/hosts of pod {pod.key}: {errors.cause(error)}") from error
         return Bind(path, HOSTS, kind="file")
 
     def remove(self, uid: str) -> None:
@@ -111,7 +111,7 @@ class HostVolumes:
                 raise errors.StateError(f"cannot delete the data of pod {uid}: still mounted: {', '.join(left)}")
             shutil.rmtree(path)
         except OSError as error:
-            raise errors.StateError(f"cannot delete the data of pod {uid}: {error}") from error
+            raise errors.StateError(f"cannot delete the data of pod {uid}: {errors.cause(error)}") from error
 
     def uids(self) -> frozenset[str]:
         """See ports.Volumes."""
@@ -147,7 +147,7 @@ class HostVolumes:
                 return self._image(pod, volume.name, given.layers.get(volume.name, ())), "dir"
             return self._empty_dir(pod, volume.name, volume.source), "dir"
         except OSError as error:
-            raise errors.VolumeError(f"cannot set up volume {volume.name}: {error}") from error
+            raise errors.VolumeError(f"cannot set up volume {volume.name}: {errors.cause(error)}") from error
 
     def _files(self, pod: Pod, name: str, source: Files, files: Contents) -> str:
         """A directory with these files; what is secret lies in memory, and nobody but root reaches it from outside."""

@@ -21,7 +21,7 @@ def bind(volume: str, sub_path: str, target: str) -> tuple[str, str]:
             return target, kind
     except (OSError, errors.VolumeError) as error:
         raise errors.VolumeError(
-            f"cannot use subPath {sub_path!r}: {error}", reason="CreateContainerConfigError"
+            f"cannot use subPath {sub_path!r}: {errors.cause(error)}", reason="CreateContainerConfigError"
         ) from error
 
 

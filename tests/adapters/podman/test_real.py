@@ -95,6 +95,18 @@ def bench(podman_env: PodmanEnv) -> Iterator[Bench]:
 # ---- life of a pod ----
 
 
+def test_a_log_that_cannot_be_written_is_told_before_conmon_fails_without_a_word(bench: Bench) -> None:
+    pod = bench.pod(name="nolog")
+    sandbox = bench.runtime.create_pod(pod, 0)
+    path = bench.env.layout.log_path(pod.namespace, pod.name, pod.uid, "c", 0)
+    os.makedirs(path)  # a directory is in the way, even for root
+    with pytest.raises(errors.VolumeError, match=f"cannot make the log file {path}: Is a directory") as caught:
+        bench.runtime.create_container(sandbox, pod, pod.containers[0], 0, ())
+    assert caught.value.reason == "CreateContainerConfigError"
+    os.rmdir(path)
+    assert bench.start(sandbox, pod, pod.containers[0]).running
+
+
 def test_a_pod_lives_and_ends(bench: Bench) -> None:
     pod = bench.pod(name="life")
     sandbox, container = bench.up(pod)
