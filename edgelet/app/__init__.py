@@ -83,6 +83,7 @@ class _Main:
         started: list[Callable[[], None]] = []
         try:
             self._start(started)
+            machine.settle_memory()
             self._loop()
             if self._ending == "SIGTERM" and self._a.base.settings.shutdown_grace_period > 0:
                 self._drain()

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import fcntl
 import functools
+import gc
 import os
 import select
 import socket
@@ -146,8 +147,18 @@ def lock(root_dir: str) -> int:
     return descriptor
 
 
+def settle_memory() -> None:
+    """Set aside what lives as long as the agent, so that `give_back` need not look through it: 15 ms, once."""
+    gc.collect()
+    gc.freeze()
+
+
 def give_back() -> None:
-    """Hand free pages of the C library's heap back to the kernel: a megabyte after a burst, for 0.1 ms."""
+    """Hand the memory of a burst back to the kernel: what refers to itself in a circle, then free pages of the heap.
+
+    Errors with their frames are such circles; left alone, a fourth of all objects may be. A few milliseconds.
+    """
+    gc.collect()
     _malloc_trim()(ctypes.c_size_t(0))
 
 

@@ -60,7 +60,8 @@ def _stamp(wall: float, before: tuple[Condition, ...], kind: str, true: bool, re
     value = "True" if true else "False"
     old = next((c for c in before if c.type == kind), None)
     since = old.last_transition if old is not None and old.status == value else wall
-    return Condition(kind, value, since, reason, message)
+    made = Condition(kind, value, since, reason, message)
+    return old if old == made else made  # one and the same in all statuses that are kept for watchers
 
 
 def _sandbox(facts: Facts, phase: str) -> bool:

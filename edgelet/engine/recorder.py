@@ -31,6 +31,9 @@ BURST = 25
 TELL_SECONDS = 300.0
 """After that many, repeats are still counted, but told to watchers and to the disk only so often."""
 
+WATCHED = 256
+"""Changes that a watcher may lag behind before it must list again: what is kept of events that are repeated."""
+
 Subscriber = Callable[[Change[Event]], None]
 
 
@@ -56,7 +59,7 @@ class EventRing:
         self._events: dict[_Same, Event] = {}  # oldest occurrence first
         self._held: Counter[PodKey] = Counter()
         self._told: dict[_Same, float] = {}  # monotonic second, for events past their burst
-        self._journal: Journal[Event] = Journal(first_version(clock), capacity)
+        self._journal: Journal[Event] = Journal(first_version(clock), WATCHED)
         self._subscribers: tuple[Subscriber, ...] = ()
 
     def event(self, ref: ports.EventRef, kind: str, reason: str, message: str) -> None:

@@ -30,7 +30,7 @@ class StatusStore:
     `capacity` bounds the journal of changes, not the number of pods.
     """
 
-    def __init__(self, clock: ports.Clock, capacity: int = 500) -> None:
+    def __init__(self, clock: ports.Clock, capacity: int = 256) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._entries: dict[PodKey, Entry] = {}

@@ -3,7 +3,7 @@
 `tests/e2e/chaos --faults`.  As `Chaos`, with twenty pods and a proxy between the agent and Podman that spoils a
 part of all calls while a round lasts.  At the end the agent is as small as it was: memory, threads, descriptors.
 It is compared with an agent that has worked for a while without faults: what it keeps for watchers (the newest 1000
-events, the newest 500 changes of a status) is full then, and every module that work needs is loaded.
+events, the newest 256 changes of a status) is well filled then, and every module that work needs is loaded.
 """
 
 from __future__ import annotations

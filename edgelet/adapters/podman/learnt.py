@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Iterable, Set
 
-from ...model.observed import ObservedContainer
+from ...model.observed import ObservedContainer, ObservedPod
+from ...model.pod import PodKey
 from . import seen
 from .times import Times
 
@@ -20,6 +22,7 @@ class Learnt:
         self._times = times
         self._lock = threading.Lock()
         self._ours: set[str] = set()
+        self._parts: dict[PodKey, frozenset[str]] = {}  # as listed last: the pod and its containers
         self._gone: deque[str] = deque(maxlen=GONE)
         self._containers: dict[str, tuple[tuple[object, ...], ObservedContainer]] = {}
         self._addresses: dict[str, tuple[int, tuple[str, ...]]] = {}
@@ -39,14 +42,32 @@ class Learnt:
         with self._lock:
             return target in self._gone
 
-    def keep(self, ids: set[str]) -> None:
-        """Forget all others, except what was created while the list was under way."""
+    def keep(self, pods: Iterable[ObservedPod], ids: frozenset[str]) -> None:
+        """These pods and ids are all there is: forget the others."""
+        parts = _parts(pods)
         with self._lock:
-            self._containers = {i: v for i, v in self._containers.items() if i in ids}
-            self._addresses = {i: v for i, v in self._addresses.items() if i in ids}
-            self._gone.extend(self._ours - ids)
-            self._ours &= ids
+            self._parts = parts
+            self._forget((self._ours | self._containers.keys() | self._addresses.keys()) - ids)
         self._times.keep(ids)
+
+    def keep_of(self, pod: PodKey, ids: frozenset[str]) -> None:
+        """Those are all that there is of one pod: forget what it had when it was listed last and has no more.
+
+        Lists of everything are seldom, and a pod that fails all the time leaves hundreds of containers between two.
+        """
+        with self._lock:
+            gone = self._parts.pop(pod, frozenset()) - ids
+            if ids:
+                self._parts[pod] = ids
+            self._forget(gone)
+        self._times.forget(gone)
+
+    def _forget(self, ids: Set[str]) -> None:
+        self._gone.extend(self._ours & ids)
+        self._ours -= ids
+        for known in ids:
+            self._containers.pop(known, None)
+            self._addresses.pop(known, None)
 
     def recall(self, base: ObservedContainer, key: tuple[object, ...]) -> ObservedContainer | None:
         """What an inspect told, if nothing has changed since."""
@@ -75,6 +96,15 @@ class Learnt:
         """Keep them."""
         with self._lock:
             self._addresses[infra_id] = (pid, found)
+
+
+def _parts(pods: Iterable[ObservedPod]) -> dict[PodKey, frozenset[str]]:
+    """Ids of pods and of what is inside, by name: there may be two of one name for a while."""
+    found: dict[PodKey, frozenset[str]] = {}
+    for pod in pods:
+        ids = frozenset({pod.id, pod.infra_id, *(c.id for c in pod.containers)})
+        found[pod.key] = found.get(pod.key, frozenset()) | ids
+    return found
 
 
 GO_ZERO = -62135596800

@@ -107,8 +107,11 @@ class Podman:
         pods = self._api.get("pods/json", {"filters": filters})
         rows = self._api.get("containers/json", {"all": "true", "filters": filters})
         answer = self._observe(pods, rows)
+        ids = frozenset(row["Id"] for row in (*rows, *pods))
         if key is None:
-            self._memory.keep({r["Id"] for r in rows} | {p["Id"] for p in pods})
+            self._memory.keep(answer, ids)
+        else:
+            self._memory.keep_of(key, ids)
         return answer
 
     @understood

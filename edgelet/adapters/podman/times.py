@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterable, Set
 from dataclasses import replace
 
 from ...model.observed import ObservedContainer, State
@@ -31,7 +32,14 @@ class Times:
             finished = self._finish(seen, started) if seen.state is State.EXITED and seen.finished_at else 0.0
         return replace(seen, started_mono=started, finished_mono=finished)
 
-    def keep(self, ids: set[str]) -> None:
+    def forget(self, ids: Iterable[str]) -> None:
+        """They are gone."""
+        with self._lock:
+            for container_id in ids:
+                self._started.pop(container_id, None)
+                self._finished.pop(container_id, None)
+
+    def keep(self, ids: Set[str]) -> None:
         """Forget all others."""
         with self._lock:
             self._started = {i: v for i, v in self._started.items() if i in ids}

@@ -192,6 +192,22 @@ def test_the_second_instance_is_newest(bench: Bench) -> None:
     assert (newest.id, newest.restart_count) == (second.id, 1)
 
 
+def test_what_a_pod_has_no_more_is_forgotten_with_its_next_list(bench: Bench) -> None:
+    pod = bench.pod(bench.container("false"), name="forgotten")
+    sandbox, first = bench.up(pod)
+    bench.ended(first)
+    second = bench.start(sandbox, pod, pod.containers[0], 1)
+    bench.ended(second)
+    bench.runtime.list(pod.key)
+    bench.runtime.remove_container(first.id)
+    bench.runtime.list(pod.key)
+    assert not bench.runtime.owns(first.id)
+    assert bench.runtime.owns(second.id)
+    bench.runtime.remove_pod(sandbox.id)
+    bench.runtime.list(pod.key)
+    assert not bench.runtime.owns(second.id)
+
+
 @pytest.mark.parametrize("what", ["pod", "container"])
 def test_forced_removal_does_not_wait_for_a_stubborn_container(bench: Bench, what: str) -> None:
     sandbox, container = bench.up(bench.pod(bench.container(*STUBBORN), name=f"stub{what}"))
