@@ -29,15 +29,29 @@ The library's own error is always chained as the cause.
 
 from __future__ import annotations
 
+import errno
 import os
 
 
 def cause(error: BaseException) -> str:
     """What the system said, for the end of a sentence: "Read-only file system: /var/lib/x", without its number."""
     if not isinstance(error, OSError) or not error.strerror:
-        return str(error)
+        return str(error) or ("out of memory" if isinstance(error, MemoryError) else type(error).__name__)
     place = error.filename
     return f"{error.strerror}: {os.fsdecode(place)}" if isinstance(place, str | bytes) else error.strerror
+
+
+_MACHINE = frozenset(
+    getattr(errno, name)
+    for name in ("EMFILE", "ENFILE", "ENOMEM", "ENOBUFS", "EAGAIN", "ENOSPC", "EDQUOT", "EROFS", "EIO")
+)
+
+
+def of_machine(error: BaseException) -> bool:
+    """Whether the machine lacks something (descriptors, memory, threads, disk): no fault of ours, and it passes."""
+    if isinstance(error, OSError):
+        return error.errno in _MACHINE
+    return isinstance(error, MemoryError) or "can't start new thread" in str(error)  # CPython has no type for it
 
 
 class EdgeletError(Exception):

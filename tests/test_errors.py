@@ -11,6 +11,21 @@ from edgelet import errors
 
 
 @pytest.mark.parametrize(
+    ("error", "lacks"),
+    [
+        (OSError(errno.EMFILE, "x"), True),
+        (OSError(errno.ENOENT, "x"), False),
+        (BlockingIOError(errno.EAGAIN, "x"), True),
+        (MemoryError(), True),
+        (RuntimeError("can't start new thread"), True),
+        (RuntimeError("dictionary changed size during iteration"), False),
+    ],
+)
+def test_what_the_machine_lacks_is_no_fault(error: Exception, lacks: bool) -> None:
+    assert errors.of_machine(error) is lacks
+
+
+@pytest.mark.parametrize(
     ("error", "words"),
     [
         (OSError(errno.EROFS, os.strerror(errno.EROFS), "/var/x"), "Read-only file system: /var/x"),
@@ -18,6 +33,8 @@ from edgelet import errors
         (OSError(errno.EBADF, os.strerror(errno.EBADF), 7), "Bad file descriptor"),
         (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), "No space left on device"),
         (OSError("umount failed"), "umount failed"),
+        (MemoryError(), "out of memory"),
+        (ValueError(), "ValueError"),
         (errors.VolumeError("it leads out of the volume"), "it leads out of the volume"),
     ],
 )

@@ -10,6 +10,8 @@ import logging
 import os
 from collections.abc import Mapping
 
+from .. import errors
+
 log = logging.getLogger(__name__)
 
 MAX_BYTES = 1 << 20
@@ -30,7 +32,7 @@ class ProbeResults:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
-            log.warning("cannot read %s, probes begin anew: %s", self._path, error)
+            log.warning("cannot read %s, probes begin anew: %s", self._path, errors.cause(error))
             return {}
 
     def save(self, results: Mapping[str, tuple[bool, bool]]) -> None:
@@ -41,4 +43,4 @@ class ProbeResults:
                 json.dump(results, file)
             os.rename(temporary, self._path)
         except OSError as error:
-            log.warning("cannot write %s: %s", self._path, error)
+            log.warning("cannot write %s: %s", self._path, errors.cause(error))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from .. import __version__, config, errors
 from ..adapters.server import place
 from ..adapters.systemd import Notifier
-from . import machine, wiring
+from . import limits, machine, wiring
 
 if TYPE_CHECKING:
     from ..adapters.apiserver.mirror import Mirror
@@ -39,6 +39,7 @@ def run(settings: config.Settings) -> int:
     _set_up_logging(settings.log_level)
     for warning in settings.warnings:
         log.warning("%s", warning)
+    limits.raise_files()
     holder = machine.lock(settings.root_dir)
     try:
         place.clear(settings.socket)  # before any pod begins: nobody could ask an agent without it
@@ -156,6 +157,8 @@ class _Main:
             base.event_file.flush()
             if self._again:
                 self._reload()
+            if self._a.engine.workers.lacked():
+                self._a.engine.director.recheck()
             busy = self._news.wait(min(QUIET_SECONDS, tick) if busy else tick)
             if not busy:
                 machine.give_back()

@@ -175,7 +175,9 @@ def unreachable(path: str, error: Exception) -> str:
         )
     if isinstance(error, TimeoutError):
         return f"cannot reach the agent at {path}: no answer within {TIMEOUT_SECONDS:.0f} s; see its log"
-    return f"cannot reach the agent at {path}: {error}"
+    if isinstance(error, ConnectionResetError | BrokenPipeError):
+        return f"cannot reach the agent at {path}: it has too many callers, or has just ended; try again"
+    return f"cannot reach the agent at {path}: {errors.cause(error)}"
 
 
 def _object(data: bytes, path: str) -> Json:

@@ -80,6 +80,9 @@ def _fault(command: str, error: Exception) -> str:
     """What a person is told of a fault of ours, with what its report needs."""
     import traceback
 
+    if errors.of_machine(error):
+        hint = "; look at the limits of this process (ulimit -a, TasksMax, MemoryMax)"
+        return f"cannot go on with `edgelet {command}`: {errors.cause(error)}{hint}"
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(place.filename)}:{place.lineno}"
     return (

@@ -119,7 +119,13 @@ def _address(host: str) -> Generator[Wants, Ready, str]:
         raise DialError(f"dial tcp: lookup {host}: too many lookups under way")
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     found: list[str] = []
-    threading.Thread(target=_look_up, args=(host, found, writer), name=f"lookup {host}", daemon=True).start()
+    try:
+        threading.Thread(target=_look_up, args=(host, found, writer), name=f"lookup {host}", daemon=True).start()
+    except RuntimeError as error:  # of the machine: no thread
+        os.close(reader)
+        os.close(writer)
+        _lookups.release()
+        raise DialError(f"dial tcp: lookup {host}: {error}") from error
     try:
         yield ((reader, READ),)
     finally:

@@ -91,7 +91,18 @@ class Reconciler:
         self._c = context
 
     def step(self, local: Local) -> Stepped:
-        """Act until nothing is left to do now, or something failed."""
+        """Act until nothing is left to do now, or something failed; a machine that lacks something is waited for."""
+        try:
+            return self._step(local)
+        except (OSError, MemoryError, RuntimeError) as error:
+            if not errors.of_machine(error):
+                raise
+            lack = errors.Temporary(f"cannot go on: {errors.cause(error)}")
+            log.warning("%s: %s", local.key, lack)
+            local = self._trouble(replace(local, stale=True), lack)
+            return Stepped(local, local.memory.trouble.retry_at if local.memory.trouble else None)
+
+    def _step(self, local: Local) -> Stepped:
         for _ in range(ROUNDS):
             local = self._look(local)
             plan = planner.plan(local.scene(self._c.probes.verdicts(local.key), self._c.clock.monotonic()))

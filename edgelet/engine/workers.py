@@ -164,6 +164,7 @@ class Workers:
         self._lock = threading.Lock()
         self._boxes: dict[PodKey, Mailbox] = {}
         self._threads: dict[PodKey, threading.Thread] = {}
+        self._lacking = self._told = False
         self._closed = False
         self._reconciler: Reconciler | None = None
 
@@ -178,11 +179,30 @@ class Workers:
                 return
             box = self._boxes.get(key)
             if box is None:
-                box = self._boxes[key] = Mailbox(self._clock.monotonic)
-                thread = threading.Thread(target=self._run, args=(key, box), name=f"pod {key}", daemon=True)
-                self._threads[key] = thread
-                thread.start()
-            box.wish(wish)
+                box = self._begin(key)
+            if box is not None:
+                box.wish(wish)
+
+    def _begin(self, key: PodKey) -> Mailbox | None:
+        """A worker for that pod; None where the machine gives no thread: the wish is to be told again."""
+        box = Mailbox(self._clock.monotonic)
+        thread = threading.Thread(target=self._run, args=(key, box), name=f"pod {key}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            if not self._told:
+                log.error("pod %s and others wait: %s; raise the limit of tasks (TasksMax, pids.max)", key, error)
+            self._lacking = self._told = True
+            return None
+        self._told = False
+        self._boxes[key], self._threads[key] = box, thread
+        return box
+
+    def lacked(self) -> bool:
+        """Whether the machine has refused a thread since this was asked last: wishes are to be told again."""
+        with self._lock:
+            lacking, self._lacking = self._lacking, False
+            return lacking
 
     def wake(self, key: PodKey) -> bool:
         """Look again at one pod; False = it has no worker."""

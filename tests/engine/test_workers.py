@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import threading
 import time
@@ -328,6 +329,42 @@ def test_a_fault_of_our_own_is_loud() -> None:
     engine.give(make_pod())
     until(lambda: engine.broken == ["the worker of pod default/web-node has failed"])
     assert engine.workers.stop(5) == []
+
+
+def test_what_the_machine_lacks_is_waited_for_and_ends_no_worker() -> None:
+    engine = Engine()
+    engine.director.open()
+    lacks = iter([OSError(errno.EMFILE, "Too many open files"), MemoryError()])
+    create = engine.runtime.create_pod
+
+    def lacking(pod: Pod, attempt: int) -> ObservedPod:
+        for lack in lacks:
+            raise lack
+        return create(pod, attempt)
+
+    engine.runtime.create_pod = lacking  # type: ignore[method-assign]
+    engine.give(make_pod())
+    until(lambda: engine.runtime.running() == ["app"])
+    assert (engine.broken, engine.workers.stop(5)) == ([], [])
+
+
+def test_a_pod_for_which_there_is_no_thread_gets_one_when_its_wish_is_told_again(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = threading.Thread.start
+
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    assert not engine.workers.lacked()
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    engine.give(make_pod())
+    assert engine.workers.keys() == frozenset()
+    monkeypatch.setattr(threading.Thread, "start", start)
+    assert engine.workers.lacked()
+    assert not engine.workers.lacked()
+    engine.director.recheck()
+    until(lambda: engine.runtime.running() == ["app"])
 
 
 def test_workers_need_a_step() -> None:

@@ -7,9 +7,12 @@ import os
 import select
 import signal
 import time
+from typing import TypeVar
 
 from ...core import conmon
-from ...errors import StateError, cause
+from ...errors import StateError, cause, of_machine
+
+_T = TypeVar("_T")
 
 
 def exit_dir_of(conmon_pid: int) -> str:
@@ -27,8 +30,15 @@ def _parent(pid: int) -> int:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return int(file.read().rpartition(b")")[2].split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
+    except (OSError, ValueError, IndexError) as error:
+        return _absent(error, 0)
+
+
+def _absent(error: Exception, answer: _T) -> _T:
+    """`answer`, unless the process may well be there and only cannot be looked at: a healthy one is not given up."""
+    if of_machine(error):
+        raise error
+    return answer
 
 
 def read_exit_file(exit_dir: str, container_id: str) -> int | None:
@@ -56,7 +66,10 @@ def write_exit_file(exit_dir: str, container_id: str, code: int) -> None:
 
 
 def is_conmon(pid: int, container_id: str) -> bool:
-    """Whether `pid` is that container's conmon, or the cleanup command it turns into at the end."""
+    """Whether `pid` is that container's conmon, or the cleanup command it turns into at the end.
+
+    Raises OSError when it cannot be looked at for want of descriptors; so do all that follow here.
+    """
     return pid > 0 and container_id in _cmdline(pid)
 
 
@@ -71,8 +84,8 @@ def is_inside(pid: int, container_id: str, conmon_pid: int) -> bool:
             return True
         with open(f"/proc/{pid}/cgroup", encoding="utf-8", errors="replace") as groups:
             return container_id in groups.read()
-    except OSError:
-        return False
+    except OSError as error:
+        return _absent(error, False)
 
 
 def of_container(container_id: str) -> tuple[list[int], list[int]]:
@@ -113,5 +126,5 @@ def _cmdline(pid: int) -> list[str]:
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return [os.fsdecode(part) for part in file.read().split(b"\0")]
-    except OSError:
-        return []
+    except OSError as error:
+        return _absent(error, [])

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...errors import StateError
+from ...errors import StateError, cause, of_machine
 from . import proc
 from .inotify import Inotify
 from .place import Place
@@ -49,6 +49,8 @@ FILE_PATIENCE = 1.0
 
 
 SETTLE_SECONDS = 1.0
+AGAIN_SECONDS = 1.0
+"""Between two tries to watch what could not be watched for want of descriptors."""
 
 
 Report = tuple[str, int | None, str]
@@ -96,6 +98,8 @@ class ExitWatcher:
         self._lock = threading.Lock()
         self._watched: dict[str, _Watched] = {}
         self._by_fd: dict[int, _Watched] = {}
+        self._owed: dict[str, tuple[int, int]] = {}
+        self._again = 0.0
         self._inotify = Inotify()
         self._epoll = select.epoll()
         self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -129,25 +133,45 @@ class ExitWatcher:
         with self._lock:
             if container_id in self._watched:
                 return
-            exit_dir = proc.exit_dir_near(pid, conmon_pid)
-            self._place.learn(exit_dir)
-            self._inotify.add(self._place.directory)
-            watched = _Watched(container_id, exit_dir, unknown=conmon_pid <= 0)
-            self._watched[container_id] = watched
-            watched.conmon = self._open(watched, conmon_pid, proc.is_conmon(conmon_pid, container_id))
-            watched.container = self._open(watched, pid, proc.is_inside(pid, container_id, conmon_pid))
-            watched.conmon_dead = conmon_pid > 0 and watched.conmon < 0
-            if pid > 0 and watched.container < 0:
-                watched.ended, watched.next_at = True, time.monotonic() + FILE_PATIENCE
-            watched.before = watched.conmon_dead and watched.ended
-            news = watched.conmon_dead or watched.ended
+            news = self._try(container_id, pid, conmon_pid)
         if news:
             os.eventfd_write(self._event, 1)
+
+    def _try(self, container_id: str, pid: int, conmon_pid: int) -> bool:
+        """Whether there is something to do at once; what cannot be watched now is owed."""
+        try:
+            news = self._begin(container_id, pid, conmon_pid)
+        except OSError as error:
+            if not of_machine(error):
+                raise
+            self._remove(container_id)
+            if not self._owed:
+                log.warning("cannot watch for exits: %s; tried again each second", cause(error))
+            self._owed[container_id] = (pid, conmon_pid)
+            self._again = time.monotonic() + AGAIN_SECONDS
+            return True
+        self._owed.pop(container_id, None)
+        return news
+
+    def _begin(self, container_id: str, pid: int, conmon_pid: int) -> bool:
+        exit_dir = proc.exit_dir_near(pid, conmon_pid)
+        self._place.learn(exit_dir)
+        self._inotify.add(self._place.directory)
+        watched = _Watched(container_id, exit_dir, unknown=conmon_pid <= 0)
+        self._watched[container_id] = watched
+        watched.conmon = self._open(watched, conmon_pid, proc.is_conmon(conmon_pid, container_id))
+        watched.container = self._open(watched, pid, proc.is_inside(pid, container_id, conmon_pid))
+        watched.conmon_dead = conmon_pid > 0 and watched.conmon < 0
+        if pid > 0 and watched.container < 0:
+            watched.ended, watched.next_at = True, time.monotonic() + FILE_PATIENCE
+        watched.before = watched.conmon_dead and watched.ended
+        return watched.conmon_dead or watched.ended
 
     def forget(self, container_id: str) -> None:
         """Nobody cares any more; unknown is fine."""
         with self._lock:
             self._remove(container_id)
+            self._owed.pop(container_id, None)
 
     def settle(self, container_id: str) -> None:
         """End the processes of a container by the kernel; write its exit file by hand if it has no conmon.
@@ -179,6 +203,10 @@ class ExitWatcher:
         if self._event in ready:
             os.eventfd_read(self._event)
         with self._lock:
+            if self._owed and time.monotonic() >= self._again:
+                self._again = time.monotonic() + AGAIN_SECONDS
+                for container_id, (pid, conmon_pid) in list(self._owed.items()):
+                    self._try(container_id, pid, conmon_pid)
             # Exit files first: they carry the code, and the pidfds of the same exit are then moot.
             reports = self._from_files() if self._inotify.fd in ready else []
             for fd in ready:
@@ -190,7 +218,7 @@ class ExitWatcher:
 
     def _patience(self) -> float | None:
         with self._lock:
-            steps = [w.next_at for w in self._watched.values() if w.next_at]
+            steps = [w.next_at for w in self._watched.values() if w.next_at] + [self._again] * bool(self._owed)
         return max(min(steps) - time.monotonic(), 0.0) if steps else None
 
     def _from_files(self) -> list[Report]:
@@ -245,10 +273,17 @@ class ExitWatcher:
             return self._bury(watched)
         if time.monotonic() < watched.next_at:
             return None
-        if watched.unknown and not proc.of_container(watched.container_id)[0]:
+        if watched.unknown and self._has_no_conmon(watched):
             self._owe(watched)
         self._remove(watched.container_id)
         return watched.container_id, None, LOST
+
+    @staticmethod
+    def _has_no_conmon(watched: _Watched) -> bool:
+        try:
+            return not proc.of_container(watched.container_id)[0]
+        except OSError:  # for want of descriptors: its conmon may be there
+            return False
 
     def _end_orphan(self, watched: _Watched) -> None:
         now = time.monotonic()

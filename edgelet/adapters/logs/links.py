@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Iterable
 
+from ... import errors
 from ...model.observed import ObservedPod
 
 logger = logging.getLogger(__name__)
@@ -33,7 +34,7 @@ def sync(directory: str, pods: Iterable[ObservedPod]) -> None:
         for name, target in wanted.items():
             _link(os.path.join(directory, name), target)
     except OSError as error:
-        logger.warning("cannot keep the log links in %s: %s", directory, error)
+        logger.warning("cannot keep the log links in %s: %s", directory, errors.cause(error))
 
 
 def _remove_dead(directory: str, wanted: dict[str, str]) -> None:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ... import ports
+from ... import errors, ports
 from ...model.observed import ObservedContainer, ObservedPod
 from . import links
 
@@ -147,7 +147,9 @@ class LogRotator:
     def _tell(self, container: ObservedContainer, error: OSError) -> None:
         if container.id not in self._told:
             self._told.add(container.id)
-            logger.warning("cannot rotate the log of container %s (%s): %s", container.name, container.id[:12], error)
+            logger.warning(
+                "cannot rotate the log of container %s (%s): %s", container.name, container.id[:12], errors.cause(error)
+            )
 
 
 def rotated(path: Path) -> list[Path]:

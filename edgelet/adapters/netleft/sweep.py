@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from ...core import leftovers
 from ...core.conmon import Conmon
 from ...core.leftovers import Left, Monitor, Sight
-from ...errors import EdgeletError, StateError
+from ...errors import EdgeletError, StateError, cause, of_machine
 from ...model.network import Lease, Rule
 from . import leases, monitors, rules, spaces
 
@@ -77,15 +77,18 @@ class Sweeper:
                 while self._sweep() and not self._stop.wait(leftovers.PATIENCE):
                     pass
                 told = ""
-            except EdgeletError as error:
+            except Exception as error:  # guard
                 if str(error) != told:
-                    log.warning("cannot look for what is left of pods: %s", error)
+                    self._tell(error)
                 told = str(error)
                 self._suspected.set()
                 self._stop.wait(RETRY)
-            except Exception:  # guard
-                log.exception("looking for what is left of pods has failed; this is a fault in edgelet")
-                return
+
+    def _tell(self, error: Exception) -> None:
+        if isinstance(error, EdgeletError) or of_machine(error):
+            log.warning("cannot look for what is left of pods: %s", cause(error))
+        else:
+            log.error("looking for what is left of pods has failed; this is a fault in edgelet", exc_info=error)
 
     def _wait(self) -> bool:
         self._suspected.wait(AFTERMATH if self._again else None)

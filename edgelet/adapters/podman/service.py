@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ... import errors
+from ...core import crash
 from . import conf as containers_conf
 from . import host as host_facts
 
@@ -111,7 +112,10 @@ class Service:
     def connected(self) -> Iterator[str]:
         """The socket to call; our own service is up and stays up until the call is over."""
         with self._changed:
-            path = self._ready()
+            try:
+                path = self._ready()
+            except OSError as error:  # of the machine: no descriptor, no process
+                raise errors.Unreachable(f"cannot reach Podman: {errors.cause(error)}") from error
             self._calls += 1
         try:
             yield path
@@ -245,7 +249,11 @@ class Service:
             self._fail(f"cannot start the Podman service: {errors.cause(error)}{hint}", error)
         self._state.starts += 1
         self._await_socket()
-        threading.Thread(target=self._reap_when_idle, args=(self._child,), name="podman-idle", daemon=True).start()
+        reaper = threading.Thread(target=self._reap_when_idle, args=(self._child,), name="podman-idle", daemon=True)
+        try:
+            reaper.start()
+        except RuntimeError as error:
+            log.info("the Podman service ends by itself when idle: %s", error)
 
     def _spawn(self, words: list[str]) -> subprocess.Popen[bytes]:
         # appended to, so that it can be cut short while Podman has it open
@@ -311,8 +319,7 @@ class Service:
     def _stderr(self) -> str:
         try:
             with open(self._stderr_path, "rb") as file:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - STDERR_KEPT))
-                return file.read().decode(errors="replace").strip()
+                return crash.headline(file.read().decode(errors="replace"))[-STDERR_KEPT:]
         except OSError:
             return ""
 

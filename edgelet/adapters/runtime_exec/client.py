@@ -7,6 +7,7 @@ import os
 import select
 import signal
 
+from ...core import crash
 from . import files, runtime, tree
 
 log = logging.getLogger(__name__)
@@ -131,6 +132,6 @@ class Client:
 
 def complaint(output: bytes) -> str:
     """What a runtime said when it could not start a command, without the frame that runc puts around it."""
-    last = output.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    last = crash.headline(output.decode("utf-8", "replace")).rpartition("\n")[2]
     _, found, message = last.partition('msg="')
     return message.rstrip('"').replace('\\"', '"') if found else last

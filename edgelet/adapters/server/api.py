@@ -13,7 +13,6 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import tornado.httpserver
-import tornado.iostream
 import tornado.netutil
 import tornado.routing
 import tornado.web
@@ -23,6 +22,7 @@ from . import (
     agent,
     apply,
     base,
+    bounds,
     cluster,
     discovery,
     doors,
@@ -44,9 +44,6 @@ from .secure import Port, SecurePort
 from .tokens import Tokens
 
 logger = logging.getLogger(__name__)
-
-CONNECTIONS = 256
-"""Open connections; one more is closed at once."""
 
 BODY_BYTES = 4 << 20
 HEADER_BYTES = 64 << 10
@@ -134,7 +131,7 @@ class ApiServer:
                 place.clear(self._path)
                 server.add_socket(_bind(self._path, self._services.group))
             except (OSError, errors.StateError) as error:
-                logger.warning("cannot make the API socket %s anew: %s", self._path, error)
+                logger.warning("cannot make the API socket %s anew: %s", self._path, errors.cause(error))
                 continue
             self._made = _inode(self._path)
             logger.warning("the API socket %s was gone; it has been made anew", self._path)
@@ -258,26 +255,6 @@ def _namespaced(plural: str, handler: type[tornado.web.RequestHandler]) -> list[
     return [(rf"{_CORE}/{plural}", handler), (one, handler), (rf"{one}/(?P<name>[^/]+)", handler)]
 
 
-class _Bounded(tornado.httpserver.HTTPServer):
-    """Closes what comes above CONNECTIONS."""
-
-    def initialize(self, *args: Any, **kwargs: Any) -> None:
-        super().initialize(*args, **kwargs)
-        self._open = 0
-
-    def handle_stream(self, stream: tornado.iostream.IOStream, address: Any) -> None:
-        if self._open >= CONNECTIONS:
-            logger.warning("connection refused: %d are open already", self._open)
-            stream.close()
-            return
-        self._open += 1
-        super().handle_stream(stream, address)
-
-    def on_close(self, server_conn: object) -> None:
-        self._open -= 1
-        super().on_close(server_conn)
-
-
 def _server(
     services: Services, hub: Hub, door: doors.Door, context: ssl.SSLContext | None = None
 ) -> tornado.httpserver.HTTPServer:
@@ -293,7 +270,7 @@ def _server(
         websocket_max_message_size=1 << 20,
         websocket_ping_interval=30,
     )
-    return _Bounded(
+    return bounds.Bounded(
         application,
         max_header_size=HEADER_BYTES,
         max_body_size=BODY_BYTES,
@@ -342,7 +319,7 @@ def _bind(path: str, group: str) -> socket.socket:
         listener.close()
         os.unlink(beside)
         raise
-    return listener
+    return bounds.patient(listener)
 
 
 def _inode(path: str) -> int:

@@ -17,6 +17,7 @@ import tornado.httpserver
 import tornado.netutil
 
 from ... import errors
+from . import bounds
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +96,7 @@ class Port:
         context = self.context()
         sockets = tornado.netutil.bind_sockets(self._port, self._address, socket.AF_UNSPEC, backlog=128)
         self._server = self._make(context)
-        self._server.add_sockets(sockets)
+        self._server.add_sockets([bounds.patient(sock) for sock in sockets])
         logger.info("%s is served on %s:%d", self.what, self._address, self._port)
 
     def _tell(self, trouble: str) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
 import queue
+import resource
 import signal
 import subprocess
 import time
@@ -16,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from edgelet.adapters import exits
-from edgelet.adapters.exits import proc
+from edgelet.adapters.exits import proc, watcher
 from edgelet.errors import StateError
 from tests.engine import probing
 from tests.support.podman_env import PodmanEnv
@@ -164,6 +166,43 @@ def test_an_orphan_that_ignores_sigterm_is_killed_after_two_seconds(stage: Stage
     assert stage.report() == (ID, 137, exits.CONMON_DIED)
     assert 1.9 < time.monotonic() - began < 15
     assert not proc.is_inside(pid, ID, conmon)
+
+
+@contextlib.contextmanager
+def no_descriptors() -> Iterator[None]:
+    """This process may open nothing more for a while."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_without_descriptors_nobody_is_taken_for_dead_and_the_watch_begins_later(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(watcher, "AGAIN_SECONDS", 0.05)
+    pid, conmon_pid = stage.container()
+    with no_descriptors():
+        stage.watcher.watch(ID, pid, conmon_pid)
+        stage.watcher.watch("f" * 64, pid, conmon_pid)
+        stage.watcher.forget("f" * 64)
+        with pytest.raises(queue.Empty):
+            stage.report(0.3)
+        with pytest.raises(OSError, match="Too many open files"):
+            proc.is_conmon(conmon_pid, ID)
+        with pytest.raises(OSError, match="Too many open files"):
+            proc.is_inside(pid, ID, conmon_pid)
+    until = time.monotonic() + 20
+    while ID not in stage.watcher._watched:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    os.kill(conmon_pid, 0)
+    os.kill(pid, signal.SIGKILL)
+    stage.write("137")
+    assert stage.report() == (ID, 137, exits.EXIT_FILE)
+    assert caplog.text.count("cannot watch for exits: Too many open files") == 1
 
 
 def test_a_number_that_belongs_to_somebody_else_is_not_touched(stage: Stage) -> None:

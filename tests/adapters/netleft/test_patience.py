@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import threading
 import time
@@ -11,6 +12,9 @@ import pytest
 from edgelet import errors
 from edgelet.adapters.netleft import Facts, Sweeper, sweep
 from edgelet.core import leftovers
+from edgelet.core.leftovers import Left
+
+NOTHING = Facts(frozenset(), frozenset(), ())
 
 
 def test_a_podman_that_dies_of_being_asked_is_not_asked_without_end(
@@ -74,3 +78,26 @@ def test_after_a_death_there_is_a_second_look_and_no_third(monkeypatch: pytest.M
     assert not sweeper._again
     sweeper.stop()
     assert len(looks) == 2
+
+
+def test_a_machine_without_descriptors_does_not_end_the_looking(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    troubles = iter([OSError(errno.EMFILE, "Too many open files"), ZeroDivisionError("a fault")])
+    enough = threading.Event()
+
+    def look() -> Left:
+        for trouble in troubles:
+            raise trouble
+        enough.set()
+        return Left()
+
+    sweeper = Sweeper(lambda: NOTHING, lambda _: None)
+    monkeypatch.setattr(sweep, "RETRY", 0.01)
+    monkeypatch.setattr(sweeper, "_look", look)
+    sweeper.start()
+    sweeper.suspect()
+    assert enough.wait(30)
+    sweeper.stop()
+    assert "cannot look for what is left of pods: Too many open files" in caplog.text
+    assert caplog.text.count("this is a fault in edgelet") == 1

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edgelet import errors
-from edgelet.adapters.server import api, openapi, resources
+from edgelet.adapters.server import api, bounds, openapi, resources
 from edgelet.cli.client import ApiFailure
 from tests.adapters.server.test_submit import ask, manifest
 from tests.support import described
@@ -143,7 +143,7 @@ def test_a_thousand_watches_are_bounded_and_the_server_still_answers(rig: Rig) -
             plain.connect(rig.socket)
             plain.sendall(watch)
         opened.append(plain)
-        if len(opened) == api.CONNECTIONS // 2:
+        if len(opened) == bounds.CONNECTIONS // 2:
             began = time.monotonic()
             assert rig.client.get(f"{PODS}/web-edge1")["kind"] == "Pod"
             assert time.monotonic() - began < 10

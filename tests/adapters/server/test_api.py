@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from edgelet import errors, ports
-from edgelet.adapters.server import api, peers, resources
+from edgelet.adapters.server import api, bounds, peers, resources
 from edgelet.adapters.server.api import ApiServer
 from edgelet.adapters.server.peers import Role, User
 from edgelet.cli.client import TABLE, ApiFailure
@@ -501,7 +501,7 @@ def test_huge_headers_and_bodies_are_refused(rig: Rig) -> None:
 def test_more_connections_than_the_bound_are_closed_at_once(rig: Rig) -> None:
     held = []
     try:
-        for _ in range(api.CONNECTIONS):
+        for _ in range(bounds.CONNECTIONS):
             plain = socket.socket(socket.AF_UNIX)
             held.append(plain)
             _connect(plain, rig.socket)

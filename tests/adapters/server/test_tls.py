@@ -17,7 +17,7 @@ import pytest
 
 from edgelet import errors
 from edgelet.adapters.pki.store import Store
-from edgelet.adapters.server import api
+from edgelet.adapters.server import bounds
 from edgelet.adapters.server.secure import Secure
 from tests.support.certificates import Authority, Pair
 from tests.support.ports import free_port
@@ -151,7 +151,7 @@ def test_plain_http_and_old_tls_get_nothing(port: Port) -> None:
 def test_clients_that_say_nothing_are_cut_off_and_leave_the_unix_socket_alone(
     port: Port, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mutes = [socket.create_connection(("127.0.0.1", port.port), 10) for _ in range(api.CONNECTIONS + 44)]
+    mutes = [socket.create_connection(("127.0.0.1", port.port), 10) for _ in range(bounds.CONNECTIONS + 44)]
     assert port.rig.client.get(PODS)["kind"] == "PodList"
     closed = 0
     for mute in mutes:
