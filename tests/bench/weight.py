@@ -20,6 +20,8 @@ from .timing import probed
 
 SETTLE = 12.0
 """Seconds after which the agent's own Podman service has idled out."""
+QUIET = 25.0
+"""Seconds after which an agent that nobody asks has given back what a request took: a round of its main loop."""
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -96,6 +98,7 @@ def _memory_of(rig: Rig, count: int) -> tuple[float, float, float]:
     time.sleep(SETTLE)
     own, service = pss(rig.agent_pid), sum(pss(p) for p in services(rig))
     _ask(rig)
+    time.sleep(QUIET)
     found = own, service, pss(rig.agent_pid)
     rig.clear()
     rig.stop_agent()
