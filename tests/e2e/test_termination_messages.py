@@ -23,6 +23,10 @@ def end(agent: Agent, phase: str, *containers: dict[str, Any], **spec: Any) -> N
     agent.wait(f"the pod to have {phase}", lambda: agent.phase("last") == phase)
 
 
+ARM = b"\x7fELF\x02\x01\x01" + bytes(9) + (2).to_bytes(2, "little") + (183).to_bytes(2, "little") + bytes(200)
+"""Begins as a program for arm64 does (elf(5): EM_AARCH64)."""
+
+
 def test_a15_a_message_in_the_file_is_told_with_the_end(agent: Agent) -> None:
     end(agent, "Succeeded", container(script="printf DONE > /dev/termination-log"))
     assert says(agent, "last") == "DONE"  # no wait: whoever sees the phase sees the message
@@ -89,3 +93,16 @@ def test_each_instance_has_its_own_message_also_after_a_restart_of_the_agent(age
     agent.start()
     agent.wait("the state from before", lambda: agent.waiting("crash") == "CrashLoopBackOff")
     assert agent.container("crash")["lastState"]["terminated"]["message"] == "end-2"
+
+
+@pytest.mark.parametrize("program", [b"echo hi\n", ARM], ids=["no #!", "arm64"])
+def test_a_program_that_this_machine_cannot_run_says_so_and_backs_off(agent: Agent, program: bytes) -> None:
+    """runc starts it and its last words are in the log; crun refuses the start. Both say what the kernel said."""
+    image = "localhost/edgelet-format:1"
+    agent.env.add_image(image, extra={"odd": program})
+    policy = {"terminationMessagePolicy": "FallbackToLogsOnError"}
+    agent.start().write(pod("odd", {"name": "app", "image": image, "command": ["/odd"], **policy}))
+    agent.wait("a back-off", lambda: agent.waiting("odd") == "CrashLoopBackOff")
+    ended = agent.container("odd").get("lastState", {}).get("terminated", {})
+    told = ended.get("message", "") + "".join(e["message"] for e in agent.events("odd"))
+    assert "exec format error" in told.lower()
