@@ -45,7 +45,6 @@ from .tokens import Tokens
 
 logger = logging.getLogger(__name__)
 
-BODY_BYTES = 4 << 20
 HEADER_BYTES = 64 << 10
 IDLE_SECONDS = 120.0
 """A kept-alive connection without a request, or a body that does not come, ends after that."""
@@ -270,15 +269,17 @@ def _server(
         websocket_max_message_size=1 << 20,
         websocket_ping_interval=30,
     )
-    return bounds.Bounded(
+    server = bounds.Bounded(
         application,
         max_header_size=HEADER_BYTES,
-        max_body_size=BODY_BYTES,
-        max_buffer_size=2 * BODY_BYTES,
+        max_body_size=bounds.BODY_BYTES,
+        max_buffer_size=2 * bounds.BODY_BYTES,
         idle_connection_timeout=IDLE_SECONDS,
         body_timeout=IDLE_SECONDS,
         ssl_options=context,
     )
+    server.trusted = lambda sock, headers: door.user(sock, headers).role is peers.Role.ADMIN
+    return server
 
 
 def _finished(handler: tornado.web.RequestHandler, services: Services) -> None:

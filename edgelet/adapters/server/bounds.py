@@ -1,14 +1,16 @@
-"""How many connections the server takes, and what it does when the process can open nothing more."""
+"""How many connections the server takes, how much each caller may send, and what happens when nothing can be opened."""
 
 from __future__ import annotations
 
 import logging
 import resource
 import socket
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import tornado.httpserver
 import tornado.iostream
+from tornado import httputil
 from tornado.ioloop import IOLoop
 
 from ... import errors
@@ -17,6 +19,9 @@ logger = logging.getLogger(__name__)
 
 CONNECTIONS = 256
 """Open connections; one more is closed at once."""
+BODY_BYTES = 4 << 20
+SMALL_BODY_BYTES = 64 << 10
+"""Of callers who may change nothing: a body is taken in before it is answered, and there may be many of them."""
 SHARE = 4
 """A quarter of the descriptors that the process may open, at the most: watching pods comes first."""
 PAUSE_SECONDS = 1.0
@@ -29,8 +34,14 @@ def connections() -> int:
     return CONNECTIONS if soft == resource.RLIM_INFINITY else min(CONNECTIONS, soft // SHARE)
 
 
+Trusted = Callable[[socket.socket, httputil.HTTPHeaders], bool]
+"""Whether the caller behind that connection, with those headers, may change something."""
+
+
 class Bounded(tornado.httpserver.HTTPServer):
-    """Closes what comes above `connections()`."""
+    """Closes what comes above `connections()`; whoever is not `trusted` sends small bodies only."""
+
+    trusted: Trusted
 
     def initialize(self, *args: Any, **kwargs: Any) -> None:
         super().initialize(*args, **kwargs)
@@ -48,10 +59,33 @@ class Bounded(tornado.httpserver.HTTPServer):
         self._open += 1
         super().handle_stream(stream, address)
 
+    def start_request(self, server_conn: object, request_conn: httputil.HTTPConnection) -> httputil.HTTPMessageDelegate:
+        return _Weighed(super().start_request(server_conn, request_conn), request_conn, self.trusted)
+
     def on_close(self, server_conn: object) -> None:
         self._open -= 1
         self._told = self._told and self._open > self._most // 2  # not a line for each caller of many
         super().on_close(server_conn)
+
+
+class _Weighed(httputil.HTTPMessageDelegate):
+    """Hands a message on; looks who sends it between its headers and its body."""
+
+    def __init__(self, inner: httputil.HTTPMessageDelegate, connection: Any, trusted: Trusted) -> None:
+        self._connection = connection
+        self._trusted = trusted
+        self._inner = inner
+        self.data_received = inner.data_received  # type: ignore[method-assign]
+        self.finish = inner.finish  # type: ignore[method-assign]
+        self.on_connection_close = inner.on_connection_close  # type: ignore[method-assign]
+
+    def headers_received(
+        self, start_line: httputil.RequestStartLine | httputil.ResponseStartLine, headers: httputil.HTTPHeaders
+    ) -> Awaitable[None] | None:
+        sock = getattr(self._connection.stream, "socket", None)
+        trusted = sock is not None and self._trusted(sock, headers)
+        self._connection.set_max_body_size(BODY_BYTES if trusted else SMALL_BODY_BYTES)
+        return self._inner.headers_received(start_line, headers)
 
 
 class _Listener(socket.socket):

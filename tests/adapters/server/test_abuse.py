@@ -95,7 +95,7 @@ def test_no_name_leads_out_of_its_place(rig: Rig, path: str) -> None:
 def test_too_much_is_refused_early(rig: Rig) -> None:
     long = head(f"X: {'a' * api.HEADER_BYTES}")
     assert not raw(rig, long).startswith(b"HTTP/1.1 200")
-    big = head("Content-Type: application/json", f"Content-Length: {api.BODY_BYTES + 1}", method="POST")
+    big = head("Content-Type: application/json", f"Content-Length: {bounds.BODY_BYTES + 1}", method="POST")
     assert not raw(rig, big + b"{").startswith(b"HTTP/1.1 20")
     deep = b'{"a":' * 50_000
     assert ask(rig, "POST", PODS, deep).code == 400

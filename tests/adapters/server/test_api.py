@@ -493,7 +493,7 @@ def test_a_server_that_ends_by_a_fault_is_fatal(tmp_path: Path, rig: Rig, monkey
 def test_huge_headers_and_bodies_are_refused(rig: Rig) -> None:
     header = b"GET /api HTTP/1.1\r\nHost: x\r\nX: " + b"x" * (api.HEADER_BYTES + 1) + b"\r\n\r\n"
     assert b'"versions"' not in raw(rig, header)
-    body = b"POST /api HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (api.BODY_BYTES + 1)
+    body = b"POST /api HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (bounds.BODY_BYTES + 1)
     assert raw(rig, body).startswith(b"HTTP/1.1 400")
     assert rig.client.get("/api")
 

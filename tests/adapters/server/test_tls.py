@@ -104,6 +104,20 @@ def test_a_token_opens_the_door_and_says_the_role(port: Port) -> None:
     assert port.ask(PODS, NONE)[0] == 403
 
 
+@pytest.mark.parametrize("token", ["", "wrong" * 8, VIEW, ADMIN])
+def test_whoever_may_change_nothing_sends_no_large_body(port: Port, token: str) -> None:
+    """256 callers with 4 MiB each would be a gigabyte before anybody asks who they are."""
+    length = bounds.SMALL_BODY_BYTES + 1
+    head = f"POST /apis/edgelet.io/v1/apply HTTP/1.1\r\nHost: edge1\r\nContent-Length: {length}\r\n"
+    head += f"Authorization: Bearer {token}\r\n"
+    head += "Expect: 100-continue\r\n\r\n" if token == ADMIN else "\r\n"
+    context = ssl.create_default_context(cafile=port.plan.ca_file)
+    with context.wrap_socket(socket.create_connection(("127.0.0.1", port.port), 20), server_hostname="edge1") as sock:
+        sock.sendall(head.encode())
+        answer = sock.recv(100)
+    assert answer.startswith(b"HTTP/1.1 100 " if token == ADMIN else b"HTTP/1.1 400 ")
+
+
 @pytest.mark.parametrize(
     "path", ["/healthz", "/version", "/api", "/pods", PODS, "/nosuch", "/apis/edgelet.io/v1/status"]
 )
