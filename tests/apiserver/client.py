@@ -63,6 +63,15 @@ class Client:
         finally:
             connection.close()
 
+    def send_half(self, method: str, path: str, kind: str) -> None:
+        """The head of a request whose body never comes: its sender dies."""
+        connection = http.client.HTTPSConnection(self._host, self._port, timeout=30, context=self._context)
+        connection.putrequest(method, path)
+        connection.putheader("Content-Type", kind)
+        connection.putheader("Content-Length", "20")
+        connection.endheaders()
+        connection.close()
+
     def text(self, path: str, accept: str = "*/*") -> str:
         """The body of an answer as it is."""
         connection = http.client.HTTPSConnection(self._host, self._port, timeout=30, context=self._context)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.apiserver.client import Client
+from tests.apiserver.client import STRATEGIC, Client
 from tests.apiserver.conftest import PODS
 from tests.support.apiserver import FakeServer
 from tests.support.certificates import Authority, Pair
@@ -52,6 +52,14 @@ def test_a_connection_that_ends_within_a_request(
     with pytest.raises(BROKEN):
         node.post(NODES, BODY)
     assert (server_alone.find(NODE) is not None) == acted
+
+
+def test_half_a_request_is_none(server_alone: FakeServer, node: Client) -> None:
+    assert node.post(NODES, BODY).code == 201
+    node.send_half("PATCH", f"{NODE}/status", STRATEGIC)
+    assert node.patch(f"{NODE}/status", {"status": {}}).code == 200
+    server_alone.down()  # ends its threads: whatever it makes of the half has been made
+    assert server_alone.violations == []
 
 
 @pytest.mark.parametrize("resource", ["", "connect"])
