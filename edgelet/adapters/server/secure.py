@@ -10,6 +10,7 @@ import asyncio
 import logging
 import socket
 import ssl
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -56,6 +57,10 @@ class Secure:
     prepare: Callable[[], None]
 
 
+CLOCK_SECONDS = 10.0
+"""Between two looks whether the clock was set: a box without a battery boots in 1970, and so did its certificate."""
+CLOCK_JUMP = 3600.0
+
 Make = Callable[[ssl.SSLContext | None], tornado.httpserver.HTTPServer]
 
 
@@ -80,7 +85,7 @@ class Port:
                 self._tell("")
             except (OSError, errors.EdgeletError) as error:  # ssl.SSLError is an OSError
                 self._tell(f"cannot serve {self.what} on {self._address}:{self._port}: {errors.cause(error)}")
-            await asyncio.sleep(RENEWAL_SECONDS if self._server is not None else pause)
+            await _rest(RENEWAL_SECONDS if self._server is not None else pause)
             pause = min(2 * pause, RENEWAL_SECONDS)
 
     what = "the read-only port"
@@ -113,6 +118,17 @@ class Port:
         """End the connections there are."""
         if self._server is not None:
             await self._server.close_all_connections()
+
+
+async def _rest(seconds: float) -> None:
+    """Sleep so long, or until the clock is set by more than CLOCK_JUMP."""
+    end, before = time.monotonic() + seconds, _offset()
+    while (left := end - time.monotonic()) > 0 and abs(_offset() - before) < CLOCK_JUMP:
+        await asyncio.sleep(min(left, CLOCK_SECONDS))
+
+
+def _offset() -> float:
+    return time.time() - time.monotonic()
 
 
 class SecurePort(Port):

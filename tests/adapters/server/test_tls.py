@@ -17,7 +17,7 @@ import pytest
 
 from edgelet import errors
 from edgelet.adapters.pki.store import Store
-from edgelet.adapters.server import bounds
+from edgelet.adapters.server import bounds, secure
 from edgelet.adapters.server.secure import Secure
 from tests.support.certificates import Authority, Pair
 from tests.support.ports import free_port
@@ -190,6 +190,38 @@ def _asked(port: Port) -> int:
         except OSError:
             assert time.monotonic() < until, "nobody gets in any more"
             time.sleep(0.05)
+
+
+def test_a_clock_that_is_set_has_the_certificate_made_anew_at_once(
+    tmp_path: Path, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a boot in 1970: what was made then is long over, and the next regular look is an hour away."""
+    monkeypatch.setattr(secure, "CLOCK_SECONDS", 0.05)
+    store = Store(str(tmp_path / "pki"), ["edge1", "localhost", "127.0.0.1"])
+    clock = [10.0]
+    plan = Secure(
+        "127.0.0.1", free_port(), store.serving, "", store.ca, authority.ca, str(tmp_path / "tokens"), ("edge1",),
+        lambda: store.ensure_certificate(clock[0]),
+    )  # fmt: skip
+    with serving(tmp_path, secure=plan):
+        _listening(plan.port)
+        context = ssl.create_default_context(cafile=store.ca)
+        with pytest.raises(ssl.SSLCertVerificationError, match="expired"):
+            _greet(context, plan.port)
+        clock[0] = time.time()
+        monkeypatch.setattr(secure, "_offset", lambda: 0.0)
+        until = time.monotonic() + 60
+        while True:
+            with contextlib.suppress(ssl.SSLCertVerificationError):
+                _greet(context, plan.port)
+                return
+            assert time.monotonic() < until, "the certificate of 1970 is still served"
+            time.sleep(0.1)
+
+
+def _greet(context: ssl.SSLContext, port: int) -> None:
+    with context.wrap_socket(socket.create_connection(("127.0.0.1", port), 20), server_hostname="localhost"):
+        pass
 
 
 def test_what_was_made_is_kept_and_renewed_in_time(tmp_path: Path) -> None:
