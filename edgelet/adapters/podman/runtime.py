@@ -120,7 +120,7 @@ class Podman:
         body = spec.pod_body(pod, self._naming, attempt, self._network.name)
         if "Networks" in body:
             networks.ensure(self._api, self._network, self._naming.owner)
-        made = _id(self._api.post("pods/create", body=body, timeout=CREATE_SECONDS, creating=True))
+        made = _id(self._create("pods/create", body, body.get("infra_name", ""), lambda: self._drop_half(body["name"])))
         self._memory.own(made)
         return seen.created_pod(self._api.get(f"pods/{made}/json"))
 
@@ -142,21 +142,34 @@ class Podman:
         body = spec.container_body(pod, container, instance, self._naming)
         for sentence in spec.dropped_limits(container, self._facts):
             self._warn(pod, sentence)
-        made = _id(self._create(body))
+        made = _id(self._create("containers/create", body, body["name"]))
         self._memory.own(made)
         return seen.created_container(made, container, restart_count, pod.grace, path, self._clock.time())
 
-    def _create(self, body: spec.Body) -> Any:
-        """Create; a half-made container of that name, of which Podman itself knows nothing, is removed first."""
+    def _create(self, path: str, body: spec.Body, name: str, clear: Callable[[], None] = lambda: None) -> Any:
+        """Create; a half-made container of that name, of which Podman itself knows nothing, is removed first.
+
+        `clear` takes away what the attempt that met it has left.
+        """
         try:
-            return self._api.post("containers/create", body=body, timeout=CREATE_SECONDS, creating=True)
+            return self._api.post(path, body=body, timeout=CREATE_SECONDS, creating=True)
         except errors.Conflict as error:
-            orphan = half_made(str(error), body["name"])
+            orphan = half_made(str(error), name)
             if not orphan or self._exists(orphan):
                 raise
-        log.warning("removing what a Podman that was killed left of container %s: %s", body["name"], orphan)
+        log.warning("removing what a Podman that was killed left of container %s: %s", name, orphan)
         self._gone_is_fine(f"containers/{orphan}", {"force": "true", "timeout": "0"})
-        return self._api.post("containers/create", body=body, timeout=CREATE_SECONDS, creating=True)
+        clear()
+        return self._api.post(path, body=body, timeout=CREATE_SECONDS, creating=True)
+
+    def _drop_half(self, name: str) -> None:
+        """Remove our pod of that name, which got no infra container."""
+        try:
+            half = self._api.get(f"pods/{name}/json")
+        except errors.NotFound:
+            return
+        if self._mine(half) and not half.get("InfraContainerID"):
+            self._gone_is_fine(f"pods/{half['Id']}", {"force": "true", "timeout": "0"})
 
     def _exists(self, container_id: str) -> bool:
         try:

@@ -63,6 +63,10 @@ class Naming:
         """Podman's name of the pod: deterministic, so a second copy cannot exist."""
         return f"{pod.name}_{pod.namespace}{self.suffix}"
 
+    def infra(self, pod: Pod) -> str:
+        """Podman's name of its infra container: ours, where Podman's own would tell nobody whose it was."""
+        return f"{self.pod(pod)}-infra"
+
     def container(self, pod: Pod, container: Container, restart_count: int) -> str:
         """Podman's name of one container instance."""
         return f"{pod.name}_{pod.namespace}_{container.name}_{restart_count}{self.suffix}"
@@ -87,6 +91,7 @@ def pod_body(pod: Pod, naming: Naming, attempt: int, network: str = DEFAULT_NETW
     }
     if not needs_infra(pod):
         return {**body, "no_infra": True, "shared_namespaces": []}
+    body["infra_name"] = naming.infra(pod)
     if pod.sysctls:
         body["sysctl"] = dict(pod.sysctls)
     body["shared_namespaces"] = _shared_namespaces(pod)

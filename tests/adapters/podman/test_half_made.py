@@ -71,6 +71,26 @@ def test_a_half_made_container_is_removed_and_made_anew(own_podman: PodmanEnv) -
 
 
 @pytest.mark.podman
+def test_a_half_made_infra_container_is_removed_and_made_anew(own_podman: PodmanEnv) -> None:
+    """Its name says whose it was: each kill would leave one more for ever else, for it bears no label."""
+    runtime, wanted = own_podman.runtime("half"), pod()
+    own_podman.run("pod", "rm", "--force", runtime.create_pod(wanted, 0).id)  # Podman's own pause image is there now
+    database = Database(own_podman)
+    lost = runtime.create_pod(wanted, 0)
+    own_podman.service.stop()
+    database.go_back()
+    again = PodmanEnv(own_podman.directory, attach=True)
+    try:
+        assert f"{lost.infra_id[:12]}" in again.run("ps", "--all", "--external")
+        made = again.runtime("half").create_pod(wanted, 0)
+        assert made.infra_id != lost.infra_id
+        assert lost.infra_id[:12] not in again.run("ps", "--all", "--external")
+        assert [p.id for p in again.runtime("half").list()] == [made.id]
+    finally:
+        again.service.stop()
+
+
+@pytest.mark.podman
 def test_a_foreign_container_of_that_name_is_left_alone(own_podman: PodmanEnv) -> None:
     runtime, wanted = own_podman.runtime("half"), pod()
     sandbox = runtime.create_pod(wanted, 0)
