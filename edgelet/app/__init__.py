@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from .. import __version__, config, errors
 from ..adapters.server import place
 from ..adapters.systemd import Notifier
-from . import limits, machine, wiring
+from . import limits, machine, root, wiring
 
 if TYPE_CHECKING:
     from ..adapters.apiserver.mirror import Mirror
@@ -40,7 +40,7 @@ def run(settings: config.Settings) -> int:
     for warning in settings.warnings:
         log.warning("%s", warning)
     limits.raise_files()
-    holder = machine.lock(settings.root_dir)
+    holder = root.lock(settings.root_dir)
     try:
         place.clear(settings.socket)  # before any pod begins: nobody could ask an agent without it
         agent = wiring.build(settings)

@@ -35,9 +35,14 @@ def test_with_a_read_only_root_directory_pods_are_restarted_and_all_heals(agent:
         assert "Errno" not in agent.log_text()
         assert "Read-only file system" in agent.cli("stop", "web", check=False).stderr
         assert "Read-only file system" in agent.cli("get", "sources", "-o", "json").stdout
+        agent.kill()
+        agent.start()
+        agent.wait("the pod to be known", lambda: agent.ready("web"))
+        agent.podman("kill", "--signal", "KILL", agent.running_id("web"))
+        agent.wait("another restart", lambda: agent.restarts("web") == 2 and agent.ready("web"))
     agent.wait_ready("web", "new")
     agent.wait("the source to be good", lambda: not agent.agent_status()["sources"][0]["problems"])
-    assert agent.restarts("web") == 1
+    assert agent.restarts("web") == 2
     assert "Traceback" not in agent.log_text()
 
 
