@@ -14,11 +14,12 @@ from tornado import httputil
 from tornado.ioloop import IOLoop
 
 from ... import errors
+from . import doors, peers
 
 logger = logging.getLogger(__name__)
 
 CONNECTIONS = 256
-"""Open connections; one more is closed at once."""
+"""Open connections."""
 BODY_BYTES = 4 << 20
 SMALL_BODY_BYTES = 64 << 10
 """Of callers who may change nothing: a body is taken in before it is answered, and there may be many of them."""
@@ -34,46 +35,70 @@ def connections() -> int:
     return CONNECTIONS if soft == resource.RLIM_INFINITY else min(CONNECTIONS, soft // SHARE)
 
 
-Trusted = Callable[[socket.socket, httputil.HTTPHeaders], bool]
-"""Whether the caller behind that connection, with those headers, may change something."""
-
-
 class Bounded(tornado.httpserver.HTTPServer):
-    """Closes what comes above `connections()`; whoever is not `trusted` sends small bodies only."""
+    """Takes `connections()` at once; one more takes the place of the oldest stranger, or is closed.
 
-    trusted: Trusted
+    A stranger is who has not said who he is, by a good token or certificate, since he connected: any number of them
+    keep nobody out. Whoever may change nothing sends small bodies only.
+    """
+
+    door: doors.Door
 
     def initialize(self, *args: Any, **kwargs: Any) -> None:
         super().initialize(*args, **kwargs)
         self._open = 0
         self._told = False
         self._most = connections()
+        self._strangers: dict[object, None] = {}  # their streams, the oldest first
 
     def handle_stream(self, stream: tornado.iostream.IOStream, address: Any) -> None:
         if self._open >= self._most:
             if not self._told:
                 logger.warning("connections are refused: %d are open already", self._open)
             self._told = True
-            stream.close()
-            return
+            if not self._make_room():
+                stream.close()
+                return
         self._open += 1
+        self._strangers[stream] = None
         super().handle_stream(stream, address)
 
+    def _make_room(self) -> bool:
+        oldest = next(iter(self._strangers), None)
+        if not isinstance(oldest, tornado.iostream.IOStream):
+            return False
+        del self._strangers[oldest]
+        oldest.close()
+        return True
+
     def start_request(self, server_conn: object, request_conn: httputil.HTTPConnection) -> httputil.HTTPMessageDelegate:
-        return _Weighed(super().start_request(server_conn, request_conn), request_conn, self.trusted)
+        return _Weighed(super().start_request(server_conn, request_conn), request_conn, self._allowance)
+
+    def _allowance(self, stream: tornado.iostream.IOStream, headers: httputil.HTTPHeaders) -> int:
+        """Bytes of body that the sender of these headers may send."""
+        user = self.door.user(stream.socket, headers)
+        if user is not doors.NOBODY:
+            self._strangers.pop(stream, None)
+        return BODY_BYTES if user.role is peers.Role.ADMIN else SMALL_BODY_BYTES
 
     def on_close(self, server_conn: object) -> None:
         self._open -= 1
         self._told = self._told and self._open > self._most // 2  # not a line for each caller of many
+        self._strangers.pop(getattr(server_conn, "stream", None), None)
         super().on_close(server_conn)
 
 
 class _Weighed(httputil.HTTPMessageDelegate):
     """Hands a message on; looks who sends it between its headers and its body."""
 
-    def __init__(self, inner: httputil.HTTPMessageDelegate, connection: Any, trusted: Trusted) -> None:
+    def __init__(
+        self,
+        inner: httputil.HTTPMessageDelegate,
+        connection: Any,
+        allowance: Callable[[Any, httputil.HTTPHeaders], int],
+    ) -> None:
         self._connection = connection
-        self._trusted = trusted
+        self._allowance = allowance
         self._inner = inner
         self.data_received = inner.data_received  # type: ignore[method-assign]
         self.finish = inner.finish  # type: ignore[method-assign]
@@ -82,9 +107,9 @@ class _Weighed(httputil.HTTPMessageDelegate):
     def headers_received(
         self, start_line: httputil.RequestStartLine | httputil.ResponseStartLine, headers: httputil.HTTPHeaders
     ) -> Awaitable[None] | None:
-        sock = getattr(self._connection.stream, "socket", None)
-        trusted = sock is not None and self._trusted(sock, headers)
-        self._connection.set_max_body_size(BODY_BYTES if trusted else SMALL_BODY_BYTES)
+        stream = self._connection.stream
+        gone = stream is None or stream.socket is None
+        self._connection.set_max_body_size(0 if gone else self._allowance(stream, headers))
         return self._inner.headers_received(start_line, headers)
 
 

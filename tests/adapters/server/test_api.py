@@ -499,12 +499,15 @@ def test_huge_headers_and_bodies_are_refused(rig: Rig) -> None:
 
 
 def test_more_connections_than_the_bound_are_closed_at_once(rig: Rig) -> None:
+    """The kernel says who calls on this socket, but only a request makes a caller of a connection."""
     held = []
     try:
         for _ in range(bounds.CONNECTIONS):
             plain = socket.socket(socket.AF_UNIX)
             held.append(plain)
             _connect(plain, rig.socket)
+            plain.sendall(b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert plain.recv(12) == b"HTTP/1.1 200"
         with socket.socket(socket.AF_UNIX) as more:
             _connect(more, rig.socket)
             more.settimeout(10)

@@ -111,8 +111,7 @@ def test_whoever_may_change_nothing_sends_no_large_body(port: Port, token: str) 
     head = f"POST /apis/edgelet.io/v1/apply HTTP/1.1\r\nHost: edge1\r\nContent-Length: {length}\r\n"
     head += f"Authorization: Bearer {token}\r\n"
     head += "Expect: 100-continue\r\n\r\n" if token == ADMIN else "\r\n"
-    context = ssl.create_default_context(cafile=port.plan.ca_file)
-    with context.wrap_socket(socket.create_connection(("127.0.0.1", port.port), 20), server_hostname="edge1") as sock:
+    with _connected(port) as sock:
         sock.sendall(head.encode())
         answer = sock.recv(100)
     assert answer.startswith(b"HTTP/1.1 100 " if token == ADMIN else b"HTTP/1.1 400 ")
@@ -179,6 +178,36 @@ def test_clients_that_say_nothing_are_cut_off_and_leave_the_unix_socket_alone(
         mute.close()
     assert closed >= 44
     assert _asked(port) == 200
+
+
+def test_any_number_of_strangers_keeps_nobody_out_and_ends_no_known_caller(port: Port) -> None:
+    """Who holds a connection without saying who he is, or with a bad token, makes room for the next one."""
+    known = _connected(port)
+    assert _says(known, VIEW) == b"HTTP/1.1 200"
+    strangers = []
+    for number in range(bounds.CONNECTIONS + 100):
+        strangers.append(socket.create_connection(("127.0.0.1", port.port), 20))
+        if number % 64 == 0:
+            strangers.append(_connected(port))
+            assert _says(strangers[-1], "wrong" * 8) == b"HTTP/1.1 401"
+    assert port.ask(PODS, VIEW)[0] == 200
+    assert _says(known, VIEW) == b"HTTP/1.1 200"
+    for stranger in (known, *strangers):
+        stranger.close()
+
+
+def _connected(port: Port) -> socket.socket:
+    context = ssl.create_default_context(cafile=port.plan.ca_file)
+    return context.wrap_socket(socket.create_connection(("127.0.0.1", port.port), 20), server_hostname="edge1")
+
+
+def _says(sock: socket.socket, token: str) -> bytes:
+    """The status line's beginning of one more request on that connection, which stays open."""
+    sock.sendall(f"GET /version HTTP/1.1\r\nHost: edge1\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+    answer = b""
+    while not answer.rstrip().endswith(b"}"):
+        answer += sock.recv(4096)
+    return answer[:12]
 
 
 def _asked(port: Port) -> int:
