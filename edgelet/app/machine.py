@@ -1,4 +1,4 @@
-"""What this process takes from the machine: clocks, the boot's id, its address, a lock on its root."""
+"""What this process takes from the machine: clocks, the boot's id, its address, its memory."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ import socket
 import struct
 import time
 from collections.abc import Callable
-
-from .. import durable, errors
 
 ADDRESS_SECONDS = 30.0
 """How long the node's address is believed; asking costs a few microseconds and no packet."""
@@ -126,25 +124,6 @@ def _ipv6(name: str) -> str:
             if owner == name and scope == "00":
                 return socket.inet_ntop(socket.AF_INET6, bytes.fromhex(address))
     return ""
-
-
-def lock(root_dir: str) -> int:
-    """Make `root_dir` ours alone; the descriptor holds the lock until the process ends.
-
-    Raises StateError when another agent has it.
-    """
-    durable.make_directory(root_dir)
-    path = os.path.join(root_dir, "lock")
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise errors.StateError(
-            f"cannot use {root_dir}: another edgelet runs with it; stop it, or give this one a --root-dir of its own"
-        ) from error
-    except OSError as error:
-        raise errors.StateError(f"cannot lock {path}: {error.strerror}") from error
-    return descriptor
 
 
 def settle_memory() -> None:

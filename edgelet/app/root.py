@@ -7,33 +7,37 @@ import fcntl
 import logging
 import os
 
-from .. import errors
-from . import machine
+from .. import durable, errors
 
 log = logging.getLogger(__name__)
 
 
 def lock(root_dir: str) -> int:
-    """The descriptor holds the lock until the process ends. Raises StateError when another agent has it."""
+    """The descriptor holds the lock until the process ends.
+
+    Raises StateError when another agent has it, and when it can be neither made nor read.
+    """
+    durable.make_directory(root_dir)
+    path = os.path.join(root_dir, "lock")
     try:
-        return machine.lock(root_dir)
-    except errors.StateError as error:
-        if not isinstance(error.__cause__, OSError) or error.__cause__.errno != errno.EROFS:
-            raise
-        descriptor = _as_it_is(os.path.join(root_dir, "lock"), error)
-    log.error("%s is on a read-only file system: what runs is looked after, nothing of it is remembered", root_dir)
+        descriptor = _open(path)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise errors.StateError(
+            f"cannot use {root_dir}: another edgelet runs with it; stop it, or give this one a --root-dir of its own"
+        ) from error
+    except OSError as error:
+        raise errors.StateError(f"cannot lock {path}: {error.strerror}") from error
     return descriptor
 
 
-def _as_it_is(path: str, error: errors.StateError) -> int:
-    """Lock the file of an earlier start; where there is none, no agent has been here, and nothing is to look after."""
+def _open(path: str) -> int:
+    """Made, or on a read-only disk as an earlier start left it: where there is none, nothing is to be looked after."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        raise error from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as taken:
-        os.close(descriptor)
-        raise errors.StateError(f"cannot use {os.path.dirname(path)}: another edgelet runs with it") from taken
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno != errno.EROFS or not os.path.exists(path):
+            raise
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    log.error("%s lies on a read-only file system: what runs is looked after, nothing of it is remembered", path)
     return descriptor

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .. import errors, ports
-from ..core import backoff, image_name, rate
+from ..core import backoff, clock_set, image_name, rate
 from ..core.memory import Pull, PullState
 from ..model.pod import Container, PodKey
 
@@ -23,9 +23,6 @@ BAD_NAME_RETRY = 60.0
 
 CLOCK_LOOK = 1.0
 """Seconds between looks at the clock while a wrong one may be why a registry's certificate fails."""
-
-CLOCK_JUMP = 2.0
-"""Seconds by which wall and monotonic clock must part to count as a clock that was set."""
 
 UNTIMELY = "expired or is not yet valid"
 """What Podman says of a certificate whose time, by this machine's clock, is not now."""
@@ -129,13 +126,13 @@ class Puller:
     def look_at_clock(self) -> None:
         """End the back-off of pods whose pull failed by the clock, once that was set."""
         now = self._offset()
-        for key in [key for key, then in self._waiting.items() if abs(now - then) > CLOCK_JUMP]:
+        for key in [key for key, then in self._waiting.items() if clock_set.was_set(then, now)]:
             del self._waiting[key]
             log.info("the clock was set: pulling the image of %s again", key)
             self._hurry(key)
 
     def _offset(self) -> float:
-        return self._clock.time() - self._clock.monotonic()
+        return clock_set.offset(self._clock.time(), self._clock.monotonic())
 
     def pull(self, request: Request) -> Pull:
         """Pull now; the answer says how it went. A present image serves when the registry does not."""

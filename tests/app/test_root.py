@@ -9,14 +9,18 @@ from pathlib import Path
 import pytest
 
 from edgelet import errors
-from edgelet.app import machine, root
+from edgelet.app import root
 
 
-def read_only(root_dir: str) -> int:
-    try:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS), f"{root_dir}/lock")
-    except OSError as error:
-        raise errors.StateError(f"cannot lock {root_dir}/lock: Read-only file system") from error
+def read_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    really = os.open
+
+    def refuse(path: str, flags: int, mode: int = 0o777) -> int:
+        if flags & (os.O_CREAT | os.O_RDWR):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+        return really(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", refuse)
 
 
 def test_a_root_that_was_used_before_is_locked_as_it_is(
@@ -25,7 +29,7 @@ def test_a_root_that_was_used_before_is_locked_as_it_is(
     first = root.lock(str(tmp_path))
     with pytest.raises(errors.StateError, match="another edgelet runs with it"):
         root.lock(str(tmp_path))
-    monkeypatch.setattr(machine, "lock", read_only)
+    read_only(monkeypatch)
     with pytest.raises(errors.StateError, match="another edgelet runs with it"):
         root.lock(str(tmp_path))
     os.close(first)
@@ -34,6 +38,6 @@ def test_a_root_that_was_used_before_is_locked_as_it_is(
 
 
 def test_a_root_that_never_was_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "lock", read_only)
+    read_only(monkeypatch)
     with pytest.raises(errors.StateError, match="Read-only file system"):
         root.lock(str(tmp_path))

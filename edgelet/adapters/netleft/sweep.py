@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from ...core import leftovers
 from ...core.conmon import Conmon
 from ...core.leftovers import Left, Monitor, Sight
-from ...errors import EdgeletError, StateError, cause, of_machine
+from ...errors import EdgeletError, StateError, cause
 from ...model.network import Lease, Rule
 from . import leases, monitors, rules, spaces
 
@@ -77,18 +77,19 @@ class Sweeper:
                 while self._sweep() and not self._stop.wait(leftovers.PATIENCE):
                     pass
                 told = ""
+            except (EdgeletError, OSError) as error:
+                told = self._later(cause(error), told)
             except Exception as error:  # guard
-                if str(error) != told:
-                    self._tell(error)
-                told = str(error)
-                self._suspected.set()
-                self._stop.wait(RETRY)
+                told = self._later(f"{cause(error)}; this is a fault in edgelet", told, error)
 
-    def _tell(self, error: Exception) -> None:
-        if isinstance(error, EdgeletError) or of_machine(error):
-            log.warning("cannot look for what is left of pods: %s", cause(error))
-        else:
-            log.error("looking for what is left of pods has failed; this is a fault in edgelet", exc_info=error)
+    def _later(self, trouble: str, told: str, fault: Exception | None = None) -> str:
+        """Look again in a while; what is told of that, once for each trouble."""
+        if trouble != told:
+            level = logging.ERROR if fault else logging.WARNING
+            log.log(level, "cannot look for what is left of pods: %s", trouble, exc_info=fault)
+        self._suspected.set()
+        self._stop.wait(RETRY)
+        return trouble
 
     def _wait(self) -> bool:
         self._suspected.wait(AFTERMATH if self._again else None)

@@ -319,7 +319,9 @@ class Service:
     def _stderr(self) -> str:
         try:
             with open(self._stderr_path, "rb") as file:
-                return crash.headline(file.read().decode(errors="replace"))[-STDERR_KEPT:]
+                # the dump of a crash is long, and its headline comes first
+                file.seek(max(0, os.fstat(file.fileno()).st_size - STDERR_MAX))
+                return crash.headline(file.read(STDERR_MAX).decode(errors="replace"))[-STDERR_KEPT:]
         except OSError:
             return ""
 

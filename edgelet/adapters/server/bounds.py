@@ -100,9 +100,6 @@ class _Weighed(httputil.HTTPMessageDelegate):
         self._connection = connection
         self._allowance = allowance
         self._inner = inner
-        self.data_received = inner.data_received  # type: ignore[method-assign]
-        self.finish = inner.finish  # type: ignore[method-assign]
-        self.on_connection_close = inner.on_connection_close  # type: ignore[method-assign]
 
     def headers_received(
         self, start_line: httputil.RequestStartLine | httputil.ResponseStartLine, headers: httputil.HTTPHeaders
@@ -111,6 +108,15 @@ class _Weighed(httputil.HTTPMessageDelegate):
         gone = stream is None or stream.socket is None
         self._connection.set_max_body_size(0 if gone else self._allowance(stream, headers))
         return self._inner.headers_received(start_line, headers)
+
+    def data_received(self, chunk: bytes) -> Awaitable[None] | None:
+        return self._inner.data_received(chunk)
+
+    def finish(self) -> None:
+        self._inner.finish()
+
+    def on_connection_close(self) -> None:
+        self._inner.on_connection_close()
 
 
 class _Listener(socket.socket):

@@ -18,6 +18,7 @@ import tornado.httpserver
 import tornado.netutil
 
 from ... import errors
+from ...core import clock_set
 from . import bounds
 
 logger = logging.getLogger(__name__)
@@ -59,7 +60,6 @@ class Secure:
 
 CLOCK_SECONDS = 10.0
 """Between two looks whether the clock was set: a box without a battery boots in 1970, and so did its certificate."""
-CLOCK_JUMP = 3600.0
 
 Make = Callable[[ssl.SSLContext | None], tornado.httpserver.HTTPServer]
 
@@ -121,14 +121,14 @@ class Port:
 
 
 async def _rest(seconds: float) -> None:
-    """Sleep so long, or until the clock is set by more than CLOCK_JUMP."""
+    """Sleep so long, or until the clock is set."""
     end, before = time.monotonic() + seconds, _offset()
-    while (left := end - time.monotonic()) > 0 and abs(_offset() - before) < CLOCK_JUMP:
+    while (left := end - time.monotonic()) > 0 and not clock_set.was_set(before, _offset()):
         await asyncio.sleep(min(left, CLOCK_SECONDS))
 
 
 def _offset() -> float:
-    return time.time() - time.monotonic()
+    return clock_set.offset(time.time(), time.monotonic())
 
 
 class SecurePort(Port):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 from ... import durable
-from ...core import lastgood, polling
+from ...core import clock_set, lastgood, polling
 from ...errors import StateError
 from ...model.pod import Pod
 from ...model.problems import Problem
@@ -32,9 +32,6 @@ log = logging.getLogger(__name__)
 
 CLOCK_LOOK = 1.0
 """Seconds between looks at the clock while a wrong one may be why certificates fail."""
-
-CLOCK_JUMP = 2.0
-"""Seconds by which wall and monotonic clock must part to count as a clock that was set."""
 
 Decode = Callable[[bytes, str], "Decoded"]
 Fetch = Callable[[Validators], Reply]
@@ -177,10 +174,10 @@ class UrlSource:
         self._save()
 
     def _clock_was_set(self) -> bool:
-        return self._clock_offset is not None and abs(self._offset() - self._clock_offset) > CLOCK_JUMP
+        return self._clock_offset is not None and clock_set.was_set(self._clock_offset, self._offset())
 
     def _offset(self) -> float:
-        return self._clock.time() - self._clock.monotonic()
+        return clock_set.offset(self._clock.time(), self._clock.monotonic())
 
     # -- replies ------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import errno
 import itertools
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -15,6 +16,17 @@ from edgelet.core import leftovers
 from edgelet.core.leftovers import Left
 
 NOTHING = Facts(frozenset(), frozenset(), ())
+RETRY = 0.05
+
+
+def run(sweeper: Sweeper, look: Callable[[], object], enough: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first suspicion until `look` has had enough."""
+    monkeypatch.setattr(sweep, "RETRY", RETRY)
+    monkeypatch.setattr(sweeper, "_look", look)
+    sweeper.start()
+    sweeper.suspect()
+    assert enough.wait(30)
+    sweeper.stop()
 
 
 def test_a_podman_that_dies_of_being_asked_is_not_asked_without_end(
@@ -31,13 +43,8 @@ def test_a_podman_that_dies_of_being_asked_is_not_asked_without_end(
         raise errors.Unreachable("cannot start the Podman service: it is broken")
 
     sweeper = Sweeper(look, lambda _: None)
-    monkeypatch.setattr(sweep, "RETRY", 0.05)
-    monkeypatch.setattr(sweeper, "_look", look)
-    sweeper.start()
-    sweeper.suspect()
-    assert enough.wait(30)
-    sweeper.stop()
-    assert min(later - earlier for earlier, later in itertools.pairwise(asked)) >= 0.05
+    run(sweeper, look, enough, monkeypatch)
+    assert min(later - earlier for earlier, later in itertools.pairwise(asked)) >= RETRY
     assert caplog.text.count("it is broken") == 1
 
 
@@ -93,11 +100,6 @@ def test_a_machine_without_descriptors_does_not_end_the_looking(
         return Left()
 
     sweeper = Sweeper(lambda: NOTHING, lambda _: None)
-    monkeypatch.setattr(sweep, "RETRY", 0.01)
-    monkeypatch.setattr(sweeper, "_look", look)
-    sweeper.start()
-    sweeper.suspect()
-    assert enough.wait(30)
-    sweeper.stop()
+    run(sweeper, look, enough, monkeypatch)
     assert "cannot look for what is left of pods: Too many open files" in caplog.text
     assert caplog.text.count("this is a fault in edgelet") == 1

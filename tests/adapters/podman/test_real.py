@@ -70,6 +70,14 @@ class Bench:
         assert found is not None
         return found
 
+    def twice(self, pod: Pod) -> tuple[ObservedPod, ObservedContainer, ObservedContainer]:
+        """Let its container end, start it again, and let that one end."""
+        sandbox, first = self.up(pod)
+        self.ended(first)
+        second = self.start(sandbox, pod, pod.containers[0], 1)
+        self.ended(second)
+        return sandbox, first, second
+
     def inside(self, container: ObservedContainer, script: str) -> str:
         return self.env.run("exec", container.id, "sh", "-c", script).strip()
 
@@ -183,10 +191,7 @@ def test_an_exit_code_and_its_log(bench: Bench) -> None:
 
 def test_the_second_instance_is_newest(bench: Bench) -> None:
     pod = bench.pod(bench.container("false"), name="again")
-    sandbox, first = bench.up(pod)
-    bench.ended(first)
-    second = bench.start(sandbox, pod, pod.containers[0], 1)
-    bench.ended(second)
+    _, _, second = bench.twice(pod)
     newest = bench.runtime.list(pod.key)[0].newest("c")
     assert newest is not None
     assert (newest.id, newest.restart_count) == (second.id, 1)
@@ -194,10 +199,7 @@ def test_the_second_instance_is_newest(bench: Bench) -> None:
 
 def test_what_a_pod_has_no_more_is_forgotten_with_its_next_list(bench: Bench) -> None:
     pod = bench.pod(bench.container("false"), name="forgotten")
-    sandbox, first = bench.up(pod)
-    bench.ended(first)
-    second = bench.start(sandbox, pod, pod.containers[0], 1)
-    bench.ended(second)
+    sandbox, first, second = bench.twice(pod)
     bench.runtime.list(pod.key)
     bench.runtime.remove_container(first.id)
     bench.runtime.list(pod.key)
